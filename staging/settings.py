@@ -1,0 +1,120 @@
+"""One validated set of settings for every Opstage process.
+
+Sources, strongest first: keyword arguments, ``OPSTAGE_*`` environment variables, ``.env`` in the working
+directory, the defaults below. All durations are seconds.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+Locale = Literal["zh", "en"]
+
+_DRIVERS = {
+    "postgres": "postgresql+psycopg",
+    "postgresql": "postgresql+psycopg",
+    "mysql": "mysql+pymysql",
+    "mariadb": "mariadb+pymysql",
+}
+
+
+def normalize_database_url(url: str) -> str:
+    """Return ``url`` with the driver Opstage ships for that database, e.g. ``postgresql+psycopg://``."""
+    scheme, sep, rest = url.partition("://")
+    return f"{_DRIVERS.get(scheme, scheme)}{sep}{rest}"
+
+
+class Settings(BaseSettings):
+    """What an operator may set. Cross-checks at the end: a set that could lose or double work does not load."""
+
+    model_config = SettingsConfigDict(env_prefix="OPSTAGE_", env_file=".env", extra="ignore", frozen=True)
+
+    database_url: str = "sqlite:///.opstage/opstage.db"
+    erp_database_url: str = Field(default="", description="empty: the ERP lives in the queue's database")
+    redis_url: SecretStr = SecretStr("redis://127.0.0.1:6379/0")
+    broker_url: SecretStr = Field(default=SecretStr(""), description="empty: same as redis_url")
+    erp_adapter: str = "workers.erp.demo:build_adapter"
+    forms: Path | None = Field(default=None, description="form catalogue (YAML); empty: the adapter's own")
+    locale: Locale = "zh"
+    data_dir: Path = Path(".opstage")
+
+    queue_name: str = "opstage.execute"
+    sweep_queue_name: str = "opstage.sweep"
+    claim_batch: int = Field(default=10, ge=1, le=500)
+    drain_budget_s: float = Field(default=20.0, gt=0, description="a task takes no further rows after this")
+    max_attempts: int = Field(default=5, ge=1, le=100)
+    backoff_base_s: float = Field(default=1.0, gt=0)
+    backoff_max_s: float = Field(default=60.0, gt=0)
+
+    statement_timeout_s: float = Field(default=10.0, gt=0)
+    lock_timeout_s: float = Field(default=3.0, gt=0)
+    soft_time_limit_s: float = Field(default=45.0, gt=0)
+    hard_time_limit_s: float = Field(default=60.0, gt=0)
+    grace_s: float = Field(default=10.0, ge=0, description="what a dying process may still need after the hard limit")
+    lease_s: float = Field(default=90.0, gt=0)
+    visibility_timeout_s: int = Field(default=3600, gt=0)
+
+    sweep_interval_s: float = Field(default=5.0, gt=0)
+    announce_after_s: float = Field(default=5.0, ge=0, description="a due row this old is announced again")
+    sweep_batch: int = Field(default=500, ge=1)
+
+    preparation_ttl_s: int = Field(default=1800, gt=0)
+    publish_timeout_s: float = Field(default=0.5, gt=0, le=1.0)
+    pool_size: int = Field(default=5, ge=1)
+    worker_concurrency: int = Field(default=2, ge=1)
+    payload_max_bytes: int = Field(default=1_000_000, gt=0)
+    payload_max_depth: int = Field(default=12, gt=0)
+
+    flower_port: int = 5555
+    flower_basic_auth: SecretStr = SecretStr("")
+
+    @field_validator("database_url", "erp_database_url")
+    @classmethod
+    def _known_driver(cls, value: str) -> str:
+        return normalize_database_url(value)
+
+    @property
+    def erp_url(self) -> str:
+        """Database of the ERP (the queue's own where none is set)."""
+        return self.erp_database_url or self.database_url
+
+    @property
+    def shared_database(self) -> bool:
+        """True where queue and ERP live in one database, so that the write-back shares the business commit."""
+        return self.erp_url == self.database_url
+
+    @property
+    def broker(self) -> str:
+        """Celery's broker URL, password included: never log it."""
+        return self.broker_url.get_secret_value() or self.redis_url.get_secret_value()
+
+    @model_validator(mode="after")
+    def _limits_nest(self) -> Self:
+        """database limits < soft < hard < hard + grace < lease < visibility timeout (RELIABILITY A1, A12, A13)."""
+        chain = [
+            ("lock_timeout_s", self.lock_timeout_s),
+            ("statement_timeout_s", self.statement_timeout_s),
+            ("soft_time_limit_s", self.soft_time_limit_s),
+            ("hard_time_limit_s", self.hard_time_limit_s),
+            ("lease_s", self.lease_s),
+            ("visibility_timeout_s", self.visibility_timeout_s),
+        ]
+        for (low_name, low), (high_name, high) in zip(chain, chain[1:], strict=False):
+            if low >= high:
+                raise ValueError(f"{low_name} ({low:g} s) must be below {high_name} ({high:g} s)")
+        if self.hard_time_limit_s + self.grace_s > self.lease_s:
+            raise ValueError("hard_time_limit_s + grace_s must not exceed lease_s: a lease may not end under a live worker")
+        if self.drain_budget_s + self.statement_timeout_s >= self.soft_time_limit_s:
+            raise ValueError("drain_budget_s + statement_timeout_s must stay below soft_time_limit_s")
+        return self
+
+
+@lru_cache(maxsize=1)
+def get_settings() -> Settings:
+    """The process's settings, read once."""
+    return Settings()
