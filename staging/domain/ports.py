@@ -1,0 +1,170 @@
+"""What the services and the executor need from outside, as Protocols. Implementations: storage, messaging, workers.erp."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from staging.contracts.event import OperationEvent
+from staging.contracts.preparation import PrepareItem, Preview
+from staging.domain.identity import Actor, Tenant
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where a command goes after confirm, by its form's policy."""
+
+    command_type: str
+    form_id: str
+    module_id: str
+    target_table: str
+    op_type: str
+    auto_execute: bool
+    requires_approval: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What preparing yields. ``payload`` is normalized and JSON-ready (decimals as exact strings, ISO dates, NFC).
+
+    ``pins``: the values, as the user saw them, of the record fields this operation reads or writes (JSON-ready);
+    ``target_version``: fingerprint of the pins ("" where there is no target). Only pins are compared later.
+    """
+
+    route: Route
+    payload: dict[str, Any]
+    target_bill_id: str
+    source_ref: dict[str, Any] | None
+    pins: dict[str, Any]
+    target_version: str
+    preview: Preview
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What the adapter executes: the row's content, untrusted until checked (a foreign row was prepared by nobody).
+
+    ``payload`` came through ``domain.intake`` (Decimals, no floats). ``prepared`` is True for rows that our own confirm
+    wrote: payload already normalized, pins present. ``allow_duplicate``: the person overrode the duplicate guard.
+    """
+
+    op_id: str
+    actor: Actor
+    route: Route
+    target_bill_id: str
+    payload: dict[str, Any]
+    source_ref: dict[str, Any] | None
+    pins: dict[str, Any] | None
+    target_version: str
+    prepared: bool
+    allow_duplicate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a successful execution did. ``message`` in zh and en; ``result`` is kept in the ledger, JSON-ready."""
+
+    result_bill_id: str
+    message: Mapping[str, str]
+    result: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """A row of ``ai_op_ledger`` as committed."""
+
+    op_id: str
+    command_type: str
+    payload_hash: str
+    result: dict[str, Any] | None
+
+
+class ErpTransaction(Protocol):
+    """An open transaction of the ERP database. ``connection`` is opaque outside storage and workers.erp."""
+
+    connection: Any
+
+    def commit(self) -> None: ...
+
+    def rollback(self) -> None: ...
+
+
+class Ledger(Protocol):
+    """The proof of what happened, in the ERP database."""
+
+    def insert_first(
+        self, connection: Any, tenant: Tenant, key: str, op_id: str, command_type: str, payload_hash: str
+    ) -> LedgerEntry | None:
+        """Insert the row and return None, or return the committed entry that was there before (waits for a twin)."""
+
+    def store_result(self, connection: Any, tenant: Tenant, key: str, result: Mapping[str, Any]) -> None: ...
+
+    def lookup(self, connection: Any, tenant: Tenant, key: str) -> LedgerEntry | None:
+        """A completed lookup: the entry, or None which means *absent*. Any doubt raises."""
+
+    def fence(self, connection: Any, op_id: str, attempt: int) -> None:
+        """Bar attempts up to ``attempt`` of ``op_id`` from committing (separate databases)."""
+
+    def is_fenced(self, connection: Any, op_id: str, attempt: int) -> bool: ...
+
+
+class ErpAdapter(Protocol):
+    """The ERP as Opstage needs it. All methods are synchronous; errors are ``domain.errors.OpstageError``."""
+
+    ledger: Ledger
+
+    def route(self, form_id: str, op_type: str, command_type: str = "", payload: Any = None) -> Route:
+        """Resolve form/op or command to its policy. Raises form_not_found, or forbidden for an op without policy.
+
+        ``payload`` decides value-dependent approval (e.g. above an amount); None: the strictest answer.
+        """
+
+    def prepare(self, actor: Actor, item: PrepareItem) -> Prepared:
+        """Validate, normalize, resolve, check permission, state and duplicates; read-only."""
+
+    def recheck(self, actor: Actor, prepared: Prepared) -> None:
+        """At confirm: permission and pins again. Raises forbidden, version_conflict, state_conflict …"""
+
+    def restore_payload(self, prepared: Prepared) -> dict[str, Any]:
+        """The prepared payload as input of another ``prepare`` (person's edits, re-staging)."""
+
+    def transaction(self) -> AbstractContextManager[ErpTransaction]:
+        """BEGIN on the ERP database; rolls back on leaving unless committed. Never retries by itself."""
+
+    def apply(self, tx: ErpTransaction, execution: Execution) -> Outcome:
+        """Check again (permission, state, pins, rules) and make the business change inside ``tx``; no commit."""
+
+    def close(self) -> None: ...
+
+
+class Notifier(Protocol):
+    """Tells listeners after commit. Bounded time, never raises for an unreachable server."""
+
+    def publish(self, events: Iterable[OperationEvent]) -> bool:
+        """True if handed to the server."""
+
+
+class Dispatcher(Protocol):
+    """Hints workers that rows are due. Bounded time, never raises for an unreachable broker."""
+
+    def announce(self, op_ids: Sequence[str]) -> bool:
+        """True if handed to the broker."""
+
+
+class PreparationStore(Protocol):
+    """Snapshots between prepare and confirm. Losing one is an inconvenience, never a wrong result."""
+
+    def put(self, preparation_id: str, snapshot: Mapping[str, Any], ttl_s: int) -> None: ...
+
+    def get(self, preparation_id: str) -> dict[str, Any] | None: ...
+
+    def drop(self, preparation_id: str) -> None: ...
+
+
+class Clock(Protocol):
+    """Now, aware UTC. Only for display and TTLs; leases and due times use database time."""
+
+    def __call__(self) -> datetime: ...
