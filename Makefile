@@ -1,0 +1,42 @@
+# The commands developers run are the ones .ci/run runs. `make help` lists them.
+PYTHON ?= python3
+BIN := .venv/bin
+RUNTIME := $(PYTHON) scripts/bootstrap
+DEV := $(PYTHON) scripts/bootstrap --dev
+
+.DEFAULT_GOAL := help
+.PHONY: help demo up test check fmt lock clean
+
+help:  ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo:  ## the main job, end to end, narrated; exit 0 only if each step was verified in the ERP database
+	@$(RUNTIME)
+	@$(BIN)/opstage demo
+
+up:  ## everything on embedded defaults, until Ctrl-C
+	@$(RUNTIME)
+	@$(BIN)/opstage up
+
+test:  ## all tests; those whose server is unreachable are skipped and say how to run them (ARGS="-k name")
+	@$(DEV)
+	@$(BIN)/python -m pytest $(ARGS)
+
+check:  ## lint, format, types and import contracts
+	@$(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fmt:  ## let ruff fix and format what it can
+	@$(DEV)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock:  ## resolve pyproject.toml into locks/ again (needs uv; UPGRADE=1 takes newer releases)
+	$(PYTHON) scripts/lock $(if $(UPGRADE),--upgrade)
+
+clean:  ## remove caches, artifacts and the embedded data directory; .venv stays
+	rm -rf .opstage artifacts dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -path ./.venv -prune -o -name __pycache__ -type d -print0 | xargs -0 rm -rf
