@@ -1,0 +1,147 @@
+"""An operation as the services and the executor see it: a row of ``ai_op_queue`` without its SQL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from staging.contracts.status import Status, StatusCode
+from staging.domain.identity import Actor, ActorKind, Tenant
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """``status``/``code`` are as stored: an adopted table may hold legacy words, then ``code`` may be None.
+
+    ``payload_json`` is the row's raw text, untrusted until ``domain.intake`` has parsed it. Times are aware UTC.
+    """
+
+    id: str
+    tenant: Tenant
+    maker: str
+    op_type: str
+    command_type: str
+    form_id: str
+    module_id: str
+    target_table: str
+    target_bill_id: str
+    payload_json: str
+    source_ref_json: str | None
+    auto_execute: bool
+    status: str
+    code: int | None
+    seq: int
+    result_bill_id: str | None
+    result_message: str | None
+    error_message: str | None
+    error_code: str
+    error_detail_json: str | None
+    created_at: datetime | None
+    confirmed_at: datetime | None
+    executed_at: datetime | None
+    expires_at: datetime | None
+    not_before: datetime | None
+    idempotency_key: str
+    payload_hash: str
+    target_version: str
+    conversation_id: str
+    trace_id: str
+    priority: int
+    attempt: int
+    max_attempts: int
+    lease_token: str | None
+    lease_until: datetime | None
+    preparation_id: str | None
+    confirmed_by: str | None
+    approved_by: str | None
+    needs_approval: bool
+    allow_duplicate: bool
+    pins_json: str | None
+    preview_json: str | None
+    snapshot_hash: str
+    seal: str
+    locale: str
+
+    @property
+    def status_code(self) -> StatusCode | None:
+        """The code, or None for a legacy row, which nothing may move."""
+        try:
+            code = StatusCode(self.code) if self.code is not None else None
+        except ValueError:
+            return None
+        return code if code is not None and code.status == self.status else None
+
+    @property
+    def maker_actor(self) -> Actor:
+        """The user the ERP sees: execution happens in the maker's name and with the maker's grants."""
+        return Actor(self.tenant, self.maker, ActorKind.PERSON, self.locale)
+
+    @property
+    def message(self) -> str:
+        """What to tell a person now, in the row's language."""
+        if self.status == Status.SUCCESS and self.result_message:
+            return self.result_message
+        if self.status == Status.FAIL and self.error_message:
+            return self.error_message
+        code = self.status_code
+        return code.meaning(self.locale) if code is not None else self.status
+
+
+@dataclass(frozen=True, slots=True)
+class NewOperation:
+    """What a confirm inserts. ``code`` is 100, 103, 104 or 105; keys and hashes are fixed here for good."""
+
+    id: str
+    tenant: Tenant
+    maker: str
+    op_type: str
+    command_type: str
+    form_id: str
+    module_id: str
+    target_table: str
+    target_bill_id: str
+    payload_json: str
+    source_ref_json: str | None
+    auto_execute: bool
+    needs_approval: bool
+    allow_duplicate: bool
+    code: StatusCode
+    idempotency_key: str
+    payload_hash: str
+    target_version: str
+    pins_json: str
+    preview_json: str
+    snapshot_hash: str
+    preparation_id: str
+    confirmed_by: str
+    conversation_id: str
+    trace_id: str
+    locale: str
+    max_attempts: int
+    expires_at: datetime | None
+    not_before: datetime | None
+    depends_on: tuple[str, ...] = ()
+
+
+def link_for(operation: Operation) -> str | None:
+    """Where a person goes next: the executed record, or the ERP's form opening on this staging row (103)."""
+    if operation.status == Status.SUCCESS and operation.result_bill_id:
+        return f"/form/{operation.form_id}?bill={operation.result_bill_id}"
+    if operation.code == StatusCode.WAITING_USER:
+        return f"/form/{operation.form_id}?staging={operation.id}"
+    return None
+
+
+def event_payload(operation: Operation) -> dict[str, Any]:
+    """Fields of ``OperationEvent`` that the operation itself knows."""
+    return {
+        "op_id": operation.id,
+        "seq": operation.seq,
+        "status": operation.status,
+        "code": operation.code,
+        "message": operation.message,
+        "result_bill_id": operation.result_bill_id,
+        "link": link_for(operation),
+        "conversation_id": operation.conversation_id or None,
+    }
