@@ -63,6 +63,9 @@ class Settings(BaseSettings):
     announce_after_s: float = Field(default=5.0, ge=0, description="a due row this old is announced again")
     sweep_batch: int = Field(default=500, ge=1)
 
+    seal_key: SecretStr = Field(
+        default=SecretStr(""), description="same in API and workers; empty: workers validate every row anew"
+    )
     preparation_ttl_s: int = Field(default=1800, gt=0)
     publish_timeout_s: float = Field(default=0.5, gt=0, le=1.0)
     pool_size: int = Field(default=5, ge=1)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from staging.contracts.event import OperationEvent
 from staging.contracts.status import Status, StatusCode
 from staging.domain.identity import Actor, ActorKind, Tenant
 
@@ -119,8 +120,9 @@ class NewOperation:
     trace_id: str
     locale: str
     max_attempts: int
-    expires_at: datetime | None
+    expires_in_s: float | None
     not_before: datetime | None
+    seal: str = ""
     depends_on: tuple[str, ...] = ()
 
 
@@ -145,3 +147,12 @@ def event_payload(operation: Operation) -> dict[str, Any]:
         "link": link_for(operation),
         "conversation_id": operation.conversation_id or None,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A committed event and whom it concerns: what a notifier publishes."""
+
+    tenant: Tenant
+    user_id: str
+    event: OperationEvent

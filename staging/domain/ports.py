@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from staging.contracts.event import OperationEvent
 from staging.contracts.preparation import PrepareItem, Preview
 from staging.domain.identity import Actor, Tenant
+from staging.domain.operation import Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +128,9 @@ class ErpAdapter(Protocol):
     def recheck(self, actor: Actor, prepared: Prepared) -> None:
         """At confirm: permission and pins again. Raises forbidden, version_conflict, state_conflict …"""
 
+    def may_approve(self, actor: Actor, route: Route) -> bool:
+        """True where the actor's grants let them approve this command (grant ``approve`` on the form)."""
+
     def restore_payload(self, prepared: Prepared) -> dict[str, Any]:
         """The prepared payload as input of another ``prepare`` (person's edits, re-staging)."""
 
@@ -143,7 +146,7 @@ class ErpAdapter(Protocol):
 class Notifier(Protocol):
     """Tells listeners after commit. Bounded time, never raises for an unreachable server."""
 
-    def publish(self, events: Iterable[OperationEvent]) -> bool:
+    def publish(self, events: Iterable[Told]) -> bool:
         """True if handed to the server."""
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import ClassVar
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from staging.embedded.errors import embedded_error
 from staging.embedded.finder import find_redis_server
@@ -45,8 +47,11 @@ class EmbeddedRedis(EmbeddedServer):
         return f"redis://:{self._password}@127.0.0.1:{self.port}/0"
 
     def client(self, timeout_s: float = 1.0) -> redis.Redis:
-        """A connection of its own; the caller closes it."""
-        return redis.Redis.from_url(self.url, socket_timeout=timeout_s, socket_connect_timeout=timeout_s)
+        """A connection of its own that reports the first error instead of retrying; the caller closes it."""
+        no_retry = Retry(NoBackoff(), 0)
+        return redis.Redis.from_url(
+            self.url, socket_timeout=timeout_s, socket_connect_timeout=timeout_s, retry=no_retry
+        )
 
     def _prepare(self) -> None:
         lines = {

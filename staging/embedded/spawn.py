@@ -49,7 +49,7 @@ def require_reachable(path: Path, account: Account | None) -> None:
                 f"以 root 运行时，数据库服务改用用户 {account.name}，但它无法进入 {folder}。"
                 "请把 OPSTAGE_DATA_DIR 和虚拟环境放到其他用户可进入的目录（如 /srv），或不要用 root 运行。",
                 f"Run by root, the database server becomes user {account.name}, who cannot enter {folder}. "
-                "Put OPSTAGE_DATA_DIR and the virtual environment where others may pass (/srv, say), or do not be root.",
+                "Move OPSTAGE_DATA_DIR and virtual environment where others may pass (say /srv), or do not be root.",
             )
 
 

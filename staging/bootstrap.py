@@ -1,0 +1,106 @@
+"""Composition root: the one place that puts the parts together and loads the ERP adapter by its dotted path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import cast
+from urllib.parse import urlsplit
+
+from sqlalchemy import Engine
+
+from staging.domain.ports import ErpAdapter
+from staging.messaging.celery_dispatcher import CeleryDispatcher, make_celery
+from staging.messaging.redis_notifier import RedisNotifier
+from staging.services.confirm import ConfirmService
+from staging.services.control import ControlService
+from staging.services.inspect import InspectService
+from staging.services.prepare import PrepareService
+from staging.services.tell import Teller
+from staging.settings import Settings, get_settings
+from staging.storage.engine import make_engine
+from staging.storage.preparations import RedisPreparationStore
+from staging.storage.unit_of_work import QueueStore
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def open_engine(settings: Settings, url: str, application_name: str = "opstage") -> Engine:
+    """An engine with the limits of ``settings``."""
+    return make_engine(
+        url,
+        pool_size=settings.pool_size,
+        statement_timeout_s=settings.statement_timeout_s,
+        lock_timeout_s=settings.lock_timeout_s,
+        application_name=application_name,
+    )
+
+
+def load_adapter(settings: Settings, engine: Engine) -> ErpAdapter:
+    """Import ``OPSTAGE_ERP_ADAPTER`` (``package.module:factory``) and call it with settings and the ERP's engine."""
+    module, _, factory = settings.erp_adapter.partition(":")
+    return cast(ErpAdapter, getattr(import_module(module), factory or "build_adapter")(settings, engine))
+
+
+@dataclass(frozen=True)
+class Databases:
+    """The queue's store and the ERP; one engine serves both where they share a database."""
+
+    store: QueueStore
+    adapter: ErpAdapter
+
+    def close(self) -> None:
+        self.adapter.close()
+        self.store.close()
+
+
+def open_databases(settings: Settings, application_name: str = "opstage") -> Databases:
+    """Engines are lazy: nothing connects before the first use, so this is safe right after a fork."""
+    queue = open_engine(settings, settings.database_url, application_name)
+    erp = queue if settings.shared_database else open_engine(settings, settings.erp_url, application_name)
+    return Databases(QueueStore(queue), load_adapter(settings, erp))
+
+
+def open_teller(settings: Settings) -> Teller:
+    redis_url = settings.redis_url.get_secret_value()
+    notifier = RedisNotifier(redis_url, settings.publish_timeout_s)
+    dispatcher = CeleryDispatcher(make_celery(settings, producer=True), settings.queue_name)
+    same = urlsplit(redis_url)[1] == urlsplit(settings.broker)[1]
+    return Teller(notifier, dispatcher, same_server=same)
+
+
+@dataclass(frozen=True)
+class Services:
+    """The use cases, ready to call; every door goes through these."""
+
+    prepare: PrepareService
+    confirm: ConfirmService
+    control: ControlService
+    inspect: InspectService
+    databases: Databases
+
+
+@contextmanager
+def open_services(settings: Settings | None = None) -> Iterator[Services]:
+    """The services on ``settings`` (default: the environment's); closes connections on leaving."""
+    settings = settings or get_settings()
+    databases = open_databases(settings)
+    store, adapter, teller = databases.store, databases.adapter, open_teller(settings)
+    preparations = RedisPreparationStore(settings.redis_url.get_secret_value(), settings.publish_timeout_s)
+    prepare = PrepareService(adapter, preparations, settings, utc_now)
+    try:
+        yield Services(
+            prepare=prepare,
+            confirm=ConfirmService(store, prepare, adapter, teller, settings, utc_now),
+            control=ControlService(store, adapter, teller),
+            inspect=InspectService(store, adapter),
+            databases=databases,
+        )
+    finally:
+        preparations.close()
+        databases.close()

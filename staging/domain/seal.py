@@ -1,0 +1,43 @@
+"""The seal a confirm puts on its row: a MAC over what was confirmed, so that a worker can tell our own rows, already
+validated and shown to a person, from rows of foreign SQL. Without a key, or with a wrong one, a row is simply treated as
+foreign: everything is validated again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+
+from staging.domain.canonical import canonical_json
+from staging.domain.operation import NewOperation, Operation
+
+
+def seal(operation: NewOperation | Operation, key: str) -> str:
+    """``hmac-sha256:<hex>`` over identity, tenant, maker, command, target, payload and pins; "" without a key."""
+    if not key:
+        return ""
+    said = [
+        operation.id,
+        operation.tenant.brands_id,
+        operation.tenant.subsidiary_id,
+        operation.maker,
+        operation.command_type,
+        operation.form_id,
+        operation.op_type,
+        operation.target_bill_id,
+        operation.idempotency_key,
+        operation.payload_hash,
+        operation.target_version,
+        operation.source_ref_json or "",
+        operation.pins_json or "",
+        operation.preparation_id or "",
+        operation.confirmed_by or "",
+        "1" if operation.allow_duplicate else "0",
+    ]
+    mac = hmac.new(key.encode(), canonical_json(said).encode(), hashlib.sha256)
+    return f"hmac-sha256:{mac.hexdigest()}"
+
+
+def is_sealed(operation: Operation, key: str) -> bool:
+    """True if this row is what a confirm holding ``key`` wrote."""
+    return bool(operation.seal and key) and hmac.compare_digest(operation.seal, seal(operation, key))

@@ -1,0 +1,58 @@
+"""Who may see and move which operation: one place for every door. What may not be seen does not exist (I8)."""
+
+from __future__ import annotations
+
+from staging.contracts.error import ErrorCode
+from staging.contracts.status import StatusCode
+from staging.domain.errors import Refused
+from staging.domain.identity import Actor, ActorKind
+from staging.domain.operation import Operation
+from staging.domain.ports import ErpAdapter, Route
+
+_WHOLE_TENANT = {ActorKind.OPERATOR, ActorKind.SERVICE, ActorKind.SYSTEM}
+
+
+def not_found() -> Refused:
+    return Refused(ErrorCode.OPERATION_NOT_FOUND)
+
+
+def require_kind(actor: Actor, *kinds: ActorKind) -> None:
+    """Raise forbidden unless the credential is of one of ``kinds``: an agent's can never confirm or approve (I10)."""
+    if actor.kind not in kinds:
+        raise Refused(ErrorCode.FORBIDDEN)
+
+
+def route_of(operation: Operation) -> Route:
+    """The route as the row states it."""
+    return Route(
+        command_type=operation.command_type,
+        form_id=operation.form_id,
+        module_id=operation.module_id,
+        target_table=operation.target_table,
+        op_type=operation.op_type,
+        auto_execute=operation.auto_execute,
+        requires_approval=operation.needs_approval,
+    )
+
+
+def may_approve(actor: Actor, operation: Operation, adapter: ErpAdapter) -> bool:
+    """A second person with the grant, never the maker."""
+    return (
+        actor.kind is ActorKind.PERSON
+        and operation.tenant == actor.tenant
+        and operation.maker != actor.user_id
+        and adapter.may_approve(actor, route_of(operation))
+    )
+
+
+def visible(actor: Actor, operation: Operation | None, adapter: ErpAdapter) -> Operation:
+    """Return the operation if the actor may see it: their own; the tenant's for operators and the ERP; one that waits
+    for their approval. Raises operation_not_found otherwise, as for an id that does not exist."""
+    if operation is None or operation.tenant != actor.tenant:
+        raise not_found()
+    if actor.kind in _WHOLE_TENANT or operation.maker == actor.user_id:
+        return operation
+    if operation.code == StatusCode.WAITING_APPROVAL or operation.approved_by == actor.user_id:
+        if may_approve(actor, operation, adapter):
+            return operation
+    raise not_found()

@@ -1,0 +1,86 @@
+"""Reading operations: one, its events, its status (waiting for a change if asked), and "my AI todos"."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from staging.contracts.preparation import OperationStatus
+from staging.contracts.status import Status
+from staging.domain.identity import Actor
+from staging.domain.operation import Operation, link_for
+from staging.domain.ports import ErpAdapter
+from staging.services.access import may_approve, visible
+from staging.storage import journal, operations, search
+from staging.storage.unit_of_work import QueueStore
+
+_POLL_S = 0.2
+_TODO_LIMIT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Todos:
+    """What waits for me, what runs, what ended lately; each newest first but for what waits, oldest first."""
+
+    waiting: list[Operation]
+    running: list[Operation]
+    recent: list[Operation]
+
+
+class InspectService:
+    def __init__(self, store: QueueStore, adapter: ErpAdapter) -> None:
+        self._store, self._adapter = store, adapter
+
+    def get(self, actor: Actor, op_id: str) -> Operation:
+        """Raises operation_not_found for what is missing and for what the actor may not see alike."""
+        with self._store.read() as connection:
+            operation = operations.get(connection, actor.tenant, op_id)
+        return visible(actor, operation, self._adapter)
+
+    def events(self, actor: Actor, op_id: str, after: int = 0) -> list[journal.JournalEntry]:
+        """Events with a seq above ``after``, ascending."""
+        self.get(actor, op_id)
+        with self._store.read() as connection:
+            return journal.events(connection, op_id, after)
+
+    def status(self, actor: Actor, op_id: str, *, wait_s: float = 0.0, after: int = 0) -> OperationStatus:
+        """The short status; with ``wait_s`` seconds, returns as soon as the seq is above ``after`` or time is up."""
+        deadline = time.monotonic() + wait_s
+        while True:
+            operation = self.get(actor, op_id)
+            if operation.seq > after or time.monotonic() >= deadline:
+                return status_of(operation)
+            time.sleep(_POLL_S)
+
+    def wait_terminal(self, actor: Actor, op_id: str, timeout_s: float) -> Operation:
+        """Poll until the operation is done or waits for a person; the newest state when time is up."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            operation = self.get(actor, op_id)
+            if operation.status != Status.PENDING or time.monotonic() >= deadline:
+                return operation
+            time.sleep(_POLL_S)
+
+    def todos(self, actor: Actor) -> Todos:
+        """"My AI todos" (CONTRACT section 4)."""
+        with self._store.read() as connection:
+            mine = search.of_maker(connection, actor.tenant, actor.user_id, _TODO_LIMIT)
+            approvals = search.for_approval(connection, actor.tenant, actor.user_id, _TODO_LIMIT)
+        return Todos(
+            waiting=[o for o in mine.waiting] + [o for o in approvals if may_approve(actor, o, self._adapter)],
+            running=mine.running,
+            recent=mine.recent,
+        )
+
+
+def status_of(operation: Operation) -> OperationStatus:
+    """The wire form of an operation's status."""
+    return OperationStatus(
+        id=operation.id,
+        seq=operation.seq,
+        status=operation.status,
+        code=operation.code,
+        message=operation.message,
+        result_bill_id=operation.result_bill_id,
+        link=link_for(operation),
+    )

@@ -1,0 +1,127 @@
+"""The audit log: append-only, per tenant, each entry chained to the one before it by hash.
+
+The chain's head row is locked by the append, so concurrent writers queue up instead of forking the chain. Append last in
+a transaction: the lock is then held only until the commit that follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from staging.domain.canonical import canonical_json, payload_hash
+from staging.domain.identity import Actor, Tenant
+from staging.storage.dialect import db_now, insert_if_absent
+from staging.storage.tables import audit_head, audit_log
+
+GENESIS = "sha256:" + "0" * 64
+h, a = audit_head.c, audit_log.c
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """Who (``actor``) did what (``action``) to which operation; ``detail`` is JSON-ready and holds no secrets."""
+
+    actor: Actor
+    action: str
+    op_id: str = ""
+    detail: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """A place where the chain does not hold: ``reason`` is changed, missing, reordered or head."""
+
+    chain: str
+    seq: int
+    reason: str
+
+
+def chain_of(tenant: Tenant) -> str:
+    return f"{tenant.brands_id}/{tenant.subsidiary_id}"
+
+
+def entry_hash(values: Mapping[str, Any]) -> str:
+    """Hash over everything an entry says, the previous hash included."""
+    at: datetime = values["tCreateDate"]
+    fields = {k: values[k] for k in ("sChain", "sActor", "sActorKind", "sAction", "sOpId", "jDetail", "sPrevHash")}
+    return payload_hash(fields | {"iSeq": int(values["iSeq"]), "tCreateDate": at.astimezone(UTC).isoformat()})
+
+
+_LOCK = update(audit_head).where(h.sChain == bindparam("chain")).values(iSeq=h.iSeq + bindparam("count"))
+_HEAD = select(h.iSeq, h.sHash, db_now().label("now")).where(h.sChain == bindparam("chain"))
+_NEW_HEAD = update(audit_head).where(h.sChain == bindparam("chain")).values(sHash=bindparam("hash"))
+
+
+def append(connection: Connection, entries: Sequence[AuditEntry]) -> None:
+    """Append ``entries`` (tenant by tenant, in a fixed order of chains) inside the caller's transaction."""
+    by_chain: dict[str, list[AuditEntry]] = {}
+    for entry in entries:
+        by_chain.setdefault(chain_of(entry.actor.tenant), []).append(entry)
+    for chain in sorted(by_chain):
+        _append_chain(connection, chain, by_chain[chain])
+
+
+def _append_chain(connection: Connection, chain: str, entries: Sequence[AuditEntry]) -> None:
+    lock = {"chain": chain, "count": len(entries)}
+    if connection.execute(_LOCK, lock).rowcount == 0:
+        insert_if_absent(connection, audit_head, {"sChain": chain, "iSeq": 0, "sHash": GENESIS})
+        connection.execute(_LOCK, lock)
+    head = connection.execute(_HEAD, {"chain": chain}).one()
+    previous, first = head.sHash, head.iSeq - len(entries) + 1
+    rows = []
+    for seq, entry in enumerate(entries, start=first):
+        row = {
+            "sChain": chain,
+            "iSeq": seq,
+            "sBrandsId": entry.actor.tenant.brands_id,
+            "sSubsidiaryId": entry.actor.tenant.subsidiary_id,
+            "sActor": entry.actor.user_id,
+            "sActorKind": entry.actor.kind.value,
+            "sAction": entry.action,
+            "sOpId": entry.op_id,
+            "jDetail": canonical_json(dict(entry.detail or {})),
+            "tCreateDate": head.now,
+            "sPrevHash": previous,
+        }
+        previous = row["sHash"] = entry_hash(row)
+        rows.append(row)
+    connection.execute(insert(audit_log), rows)
+    connection.execute(_NEW_HEAD, {"chain": chain, "hash": previous})
+
+
+def verify(connection: Connection, tenant: Tenant | None = None) -> list[Break]:
+    """Walk the chains (one tenant's, or all) and return every break; an empty list means the log is whole.
+
+    Cutting off the tail is found by the head row; whoever can rewrite head and log together is found only by comparing
+    with a head kept elsewhere (``heads``).
+    """
+    statement = select(audit_log).order_by(a.sChain, a.iSeq)
+    known = heads(connection)
+    if tenant is not None:
+        statement = statement.where(a.sChain == chain_of(tenant))
+        known = {k: v for k, v in known.items() if k == chain_of(tenant)}
+    breaks: list[Break] = []
+    last: dict[str, tuple[int, str]] = {}
+    for row in connection.execute(statement.execution_options(yield_per=1000)):
+        seq, previous = last.get(row.sChain, (0, GENESIS))
+        if row.iSeq != seq + 1:
+            breaks.append(Break(row.sChain, seq + 1, "missing"))
+        elif row.sPrevHash != previous:
+            breaks.append(Break(row.sChain, row.iSeq, "reordered"))
+        if entry_hash(row._mapping) != row.sHash:
+            breaks.append(Break(row.sChain, row.iSeq, "changed"))
+        last[row.sChain] = (row.iSeq, row.sHash)
+    for chain in known.keys() | last.keys():
+        if known.get(chain, (0, GENESIS)) != last.get(chain, (0, GENESIS)):
+            breaks.append(Break(chain, known.get(chain, (0, ""))[0], "head"))
+    return breaks
+
+
+def heads(connection: Connection) -> dict[str, tuple[int, str]]:
+    """Chain → (number of entries, hash): what to keep outside the database to detect a rewritten tail."""
+    return {row.sChain: (row.iSeq, row.sHash) for row in connection.execute(select(h.sChain, h.iSeq, h.sHash))}

@@ -1,0 +1,108 @@
+"""The journal: one event per transition, written in the transition's own transaction, and read for listeners."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, and_, bindparam, insert, select
+
+from staging.contracts.event import OperationEvent
+from staging.domain.identity import Actor
+from staging.domain.lifecycle import Verb
+from staging.domain.operation import Told, event_payload
+from staging.storage.dialect import db_now
+from staging.storage.rows import base_select, to_operation
+from staging.storage.tables import op_event, op_queue
+
+q, e = op_queue.c, op_event.c
+_IDS = bindparam("ids", expanding=True)
+
+# The event copies seq, status and code from the row just written: the two cannot disagree.
+_RECORD = insert(op_event).from_select(
+    ["sOpId", "iSeq", "sVerb", "sStatus", "iStatusCode", "iAttempt", "sMessage", "sActor", "sActorKind", "tCreateDate"],
+    select(
+        q.sId,
+        q.iSeq,
+        bindparam("verb", type_=e.sVerb.type),
+        q.sStatus,
+        q.iStatusCode,
+        q.iAttempt,
+        bindparam("message", type_=e.sMessage.type),
+        bindparam("actor", type_=e.sActor.type),
+        bindparam("kind", type_=e.sActorKind.type),
+        db_now(),
+    ).where(q.sId.in_(_IDS)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """One event as stored. ``at`` is aware UTC by database time."""
+
+    op_id: str
+    seq: int
+    verb: str
+    status: str
+    code: int
+    attempt: int
+    message: str
+    actor: str
+    actor_kind: str
+    at: datetime
+
+
+def record(
+    connection: Connection, ids: Sequence[str], verb: Verb, *, message: str = "", actor: Actor | None = None
+) -> None:
+    """Write the event of rows whose seq the caller has just raised in this transaction."""
+    if ids:
+        connection.execute(
+            _RECORD,
+            {
+                "ids": list(ids),
+                "verb": verb.value,
+                "message": message or None,
+                "actor": actor.user_id if actor else "",
+                "kind": actor.kind.value if actor else "system",
+            },
+        )
+
+
+def events(connection: Connection, op_id: str, after: int = 0) -> list[JournalEntry]:
+    """Events of one operation with a seq above ``after``, ascending."""
+    statement = select(op_event).where(e.sOpId == op_id, e.iSeq > after).order_by(e.iSeq)
+    return [
+        JournalEntry(
+            r.sOpId,
+            r.iSeq,
+            r.sVerb,
+            r.sStatus,
+            r.iStatusCode,
+            r.iAttempt,
+            r.sMessage or "",
+            r.sActor,
+            r.sActorKind,
+            r.tCreateDate,
+        )
+        for r in connection.execute(statement)
+    ]
+
+
+def newest(connection: Connection, ids: Sequence[str]) -> list[Told]:
+    """The newest event of each of ``ids`` as subscribers get it, in the order of ``ids``."""
+    statement = (
+        base_select()
+        .add_columns(e.tCreateDate.label("event_at"))
+        .select_from(op_queue.join(op_event, and_(e.sOpId == q.sId, e.iSeq == q.iSeq)))
+        .where(q.sId.in_(_IDS))
+    )
+    found: dict[str, Told] = {}
+    for row in connection.execute(statement, {"ids": list(ids)}):
+        operation = to_operation(row)
+        event = OperationEvent(**event_payload(operation), at=row.event_at)
+        found[operation.id] = Told(operation.tenant, operation.maker, event)
+    return [found[i] for i in dict.fromkeys(ids) if i in found]
+
+

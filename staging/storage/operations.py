@@ -1,0 +1,342 @@
+"""All SQL that reads or moves rows of ``ai_op_queue``. Every change of code is one compare-and-set UPDATE plus its event
+in the caller's transaction; the row count decides who won. Statements are built once; database time throughout.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    bindparam,
+    case,
+    func,
+    insert,
+    literal_column,
+    or_,
+    select,
+    update,
+)
+
+from sqlalchemy.exc import IntegrityError
+
+from staging.contracts.status import Status, StatusCode
+from staging.domain.identity import Actor, Tenant
+from staging.domain.lifecycle import Verb, transition
+from staging.domain.operation import NewOperation, Operation
+from staging.storage import journal
+from staging.storage.dberrors import DbFailure, classify_db_error
+from staging.storage.dialect import db_now, db_now_plus
+from staging.storage.rows import base_select, to_operation
+from staging.storage.tables import op_dependency, op_queue
+
+q = op_queue.c
+
+
+class KeyTaken(Exception):
+    """The tenant's idempotency key is in the queue already; the transaction is to be rolled back."""
+
+
+def _code_is(code: StatusCode) -> ColumnElement[bool]:
+    """Spelled as a literal so that partial indexes match (tables.py)."""
+    return q.iStatusCode == literal_column(str(int(code)))
+
+
+def _code_in(codes: Sequence[StatusCode]) -> ColumnElement[bool]:
+    return q.iStatusCode.in_([literal_column(str(int(c))) for c in codes])
+
+
+_IDS = bindparam("ids", expanding=True)
+_IS_DUE = and_(
+    _code_is(StatusCode.SUBMITTED),
+    q.sStatus == Status.PENDING.value,
+    or_(q.tNotBefore.is_(None), q.tNotBefore <= db_now()),
+    or_(q.tExpireAt.is_(None), q.tExpireAt > db_now()),
+)
+
+# --- reading -------------------------------------------------------------------------------------------------------
+
+_BY_IDS = base_select().where(q.sId.in_(_IDS))
+_DUE = (
+    select(q.sId, q.iAttempt, q.iSeq)
+    .where(_IS_DUE, or_(q.tCreateDate <= db_now_plus(bindparam("minus_age")), q.tNotBefore.is_not(None)))
+    .order_by(q.iPriority.desc(), q.tCreateDate, q.sId)
+    .limit(bindparam("limit"))
+)
+
+
+def by_ids(connection: Connection, ids: Sequence[str]) -> list[Operation]:
+    """Operations of ``ids`` in that order; unknown ids are left out."""
+    found = {row.id: to_operation(row) for row in connection.execute(_BY_IDS, {"ids": list(ids)})}
+    return [found[i] for i in dict.fromkeys(ids) if i in found]
+
+
+def get(connection: Connection, tenant: Tenant, op_id: str) -> Operation | None:
+    """One operation of the tenant, or None (also for another tenant's)."""
+    found = by_ids(connection, [op_id])
+    return found[0] if found and found[0].tenant == tenant else None
+
+
+def by_preparation(connection: Connection, tenant: Tenant, preparation_id: str) -> list[Operation]:
+    """What a confirm of this preparation inserted, in the order of its items."""
+    statement = base_select().where(
+        q.sPreparationId == preparation_id,
+        q.sBrandsId == tenant.brands_id,
+        q.sSubsidiaryId == tenant.subsidiary_id,
+    )
+    return [to_operation(row) for row in connection.execute(statement.order_by(q.iFlowStep, q.sId))]
+
+
+def due(connection: Connection, limit: int, older_than_s: float = 0.0) -> list[tuple[str, int, int]]:
+    """(id, attempt, seq) of rows a worker may claim now, in claim order; ``older_than_s`` skips fresh ones."""
+    rows = connection.execute(_DUE, {"limit": limit, "minus_age": -older_than_s})
+    return [(row.sId, row.iAttempt or 0, row.iSeq or 0) for row in rows]
+
+
+def expired(connection: Connection, limit: int) -> list[Operation]:
+    """Rows past ``tExpireAt`` that nobody runs."""
+    waiting = [m for m in StatusCode if not m.is_terminal and m not in (StatusCode.RUNNING, StatusCode.UNKNOWN)]
+    statement = base_select().where(q.sStatus == Status.PENDING.value, _code_in(waiting), q.tExpireAt <= db_now())
+    return [to_operation(row) for row in connection.execute(statement.limit(limit))]
+
+
+def lapsed(connection: Connection, limit: int) -> list[Operation]:
+    """Rows whose lease ended while running or while being looked up."""
+    held = (StatusCode.RUNNING, StatusCode.UNKNOWN)
+    statement = base_select().where(_code_in(held), q.sStatus == Status.PENDING.value, q.tLeaseUntil <= db_now())
+    return [to_operation(row) for row in connection.execute(statement.order_by(q.tLeaseUntil).limit(limit))]
+
+
+def waiting(connection: Connection, limit: int) -> list[tuple[Operation, list[str]]]:
+    """Rows at 105 whose time has come, with the status words of what they depend on (missing ones as "")."""
+    statement = base_select().where(
+        _code_is(StatusCode.WAITING_OTHER), or_(q.tNotBefore.is_(None), q.tNotBefore <= db_now())
+    )
+    operations = [to_operation(row) for row in connection.execute(statement.order_by(q.tCreateDate).limit(limit))]
+    if not operations:
+        return []
+    other = op_queue.alias()
+    d = op_dependency.c
+    links = connection.execute(
+        select(d.sOpId, func.coalesce(other.c.sStatus, "").label("status"))
+        .select_from(op_dependency.outerjoin(other, other.c.sId == d.sDependsOnId))
+        .where(d.sOpId.in_(_IDS)),
+        {"ids": [o.id for o in operations]},
+    )
+    statuses: dict[str, list[str]] = {}
+    for row in links:
+        statuses.setdefault(row.sOpId, []).append(row.status)
+    return [(o, statuses.get(o.id, [])) for o in operations]
+
+
+# --- moving --------------------------------------------------------------------------------------------------------
+
+
+def move(
+    connection: Connection,
+    verb: Verb,
+    operation: Operation,
+    target: StatusCode,
+    *,
+    actor: Actor | None = None,
+    token: str | None = None,
+    message: str = "",
+    changes: Mapping[str, Any] | None = None,
+) -> bool:
+    """Compare-and-set one operation from the code it was read with to ``target`` and write the event.
+
+    The guard names status, code, seq and, for a leased move, the fencing ``token``. ``changes``: column → value or SQL.
+    Returns False where the row is no longer as read: nothing was written. Raises IllegalTransition for a move that
+    the lifecycle does not list.
+    """
+    source = operation.status_code
+    rule = transition(verb, source, target)
+    guard = [q.sId == operation.id, q.sStatus == operation.status, _code_is(source or target)]
+    if rule.leased:
+        if not token:
+            raise ValueError(f"{verb} needs the fencing token")
+        guard.append(q.sLeaseToken == token)
+    else:
+        guard.append(func.coalesce(q.iSeq, 0) == operation.seq)
+    values: dict[str, Any] = {
+        "sStatus": target.status.value,
+        "iStatusCode": int(target),
+        "iSeq": func.coalesce(q.iSeq, 0) + 1,
+    }
+    if target is not StatusCode.RUNNING and not (changes and "sLeaseToken" in changes):
+        values |= {"sLeaseToken": None, "tLeaseUntil": None}
+    statement = update(op_queue).where(*guard).values(values | dict(changes or {}))
+    if connection.execute(statement).rowcount != 1:
+        return False
+    journal.record(connection, [operation.id], verb, message=message, actor=actor)
+    return True
+
+
+_ADMIT = (
+    update(op_queue)
+    .where(q.sId == bindparam("id"), _IS_DUE, func.coalesce(q.iSeq, 0) == 0)
+    .values(
+        iSeq=1,
+        sCommandType=bindparam("command_type"),
+        sTargetModuleId=bindparam("module_id"),
+        sTargetTable=bindparam("target_table"),
+        sIdempotencyKey=func.coalesce(q.sIdempotencyKey, q.sId),
+        sPayloadHash=bindparam("payload_hash"),
+        bNeedsApproval=bindparam("needs_approval"),
+    )
+)
+
+
+def admit(connection: Connection, operation: Operation, derived: Mapping[str, Any]) -> bool:
+    """Take in a row of foreign SQL (seq 0): fill what it left to us and write event 1. False: somebody else did."""
+    transition(Verb.ADMIT, StatusCode.SUBMITTED, StatusCode.SUBMITTED)
+    if connection.execute(_ADMIT, {"id": operation.id, **derived}).rowcount != 1:
+        return False
+    journal.record(connection, [operation.id], Verb.ADMIT, actor=operation.maker_actor)
+    return True
+
+
+_CLAIM_VALUES = {
+    "iStatusCode": int(StatusCode.RUNNING),
+    "iAttempt": func.coalesce(q.iAttempt, 0) + 1,
+    "sLeaseToken": bindparam("token"),
+    "tLeaseUntil": db_now_plus(bindparam("lease_s")),
+    "iSeq": q.iSeq + 1,
+}
+# Whoever was claimed before may have killed its worker: it runs alone, so that it cannot burn its neighbours' attempts.
+_CLAIMABLE = and_(
+    q.sId.in_(_IDS), _IS_DUE, q.iSeq > 0, or_(func.coalesce(q.iAttempt, 0) == 0, bindparam("single") == 1)
+)
+_CLAIM = update(op_queue).where(_CLAIMABLE).values(_CLAIM_VALUES)
+_LOCK_CLAIMABLE = select(q.sId).where(_CLAIMABLE).order_by(q.sId).with_for_update(skip_locked=True)
+_CLAIMED = base_select().where(q.sId.in_(_IDS), q.sLeaseToken == bindparam("token"))
+
+
+def claim(connection: Connection, ids: Sequence[str], token: str, lease_s: float) -> list[Operation]:
+    """Claim what is due among ``ids`` under a fresh fencing ``token``: 100 → 101, attempt + 1, lease by database time.
+
+    Rows locked by a competitor are skipped where the engine can (SKIP LOCKED first, RELIABILITY B4-B6: the UPDATE then
+    names exactly the locked ids). Returns the claimed operations in the order of ``ids``.
+    """
+    transition(Verb.CLAIM, StatusCode.SUBMITTED, StatusCode.RUNNING)
+    wanted = {"ids": sorted(set(ids)), "single": int(len(ids) == 1)}
+    if connection.dialect.name != "sqlite":
+        wanted["ids"] = [row.sId for row in connection.execute(_LOCK_CLAIMABLE, wanted)]
+    if not wanted["ids"]:
+        return []
+    count = connection.execute(_CLAIM, wanted | {"token": token, "lease_s": lease_s}).rowcount
+    if not count:
+        return []
+    rows = connection.execute(_CLAIMED, {"ids": wanted["ids"], "token": token})
+    claimed = {row.id: to_operation(row) for row in rows}
+    journal.record(connection, sorted(claimed), Verb.CLAIM)
+    return [claimed[i] for i in dict.fromkeys(ids) if i in claimed]
+
+
+_RENEW = (
+    update(op_queue)
+    .where(q.sId.in_(_IDS), q.sLeaseToken == bindparam("token"), _code_is(StatusCode.RUNNING))
+    .values(tLeaseUntil=db_now_plus(bindparam("lease_s")))
+)
+
+
+def renew(connection: Connection, ids: Sequence[str], token: str, lease_s: float) -> int:
+    """Extend the lease of rows still held under ``token``; returns how many still are."""
+    return connection.execute(_RENEW, {"ids": list(ids), "token": token, "lease_s": lease_s}).rowcount
+
+
+def take_over(connection: Connection, operation: Operation, new_token: str, lease_s: float) -> bool:
+    """The reconciler takes a lapsed lease: 101 → 102 (or keeps 102), fresh token. False: the lease moved meanwhile.
+
+    From here on the former holder can commit nothing: its token is gone (invariant I4).
+    """
+    lease = {"sLeaseToken": new_token, "tLeaseUntil": db_now_plus(lease_s)}
+    if operation.status_code is StatusCode.RUNNING:
+        return move(connection, Verb.LOSE, operation, StatusCode.UNKNOWN, token=operation.lease_token, changes=lease)
+    statement = (
+        update(op_queue)
+        .where(q.sId == operation.id, _code_is(StatusCode.UNKNOWN), q.sLeaseToken == operation.lease_token)
+        .values(lease)
+    )
+    return connection.execute(statement).rowcount == 1
+
+
+def insert_confirmed(connection: Connection, operations: Sequence[NewOperation], actor: Actor) -> None:
+    """Insert what a person confirmed, its dependencies and first events. Raises ``KeyTaken``: roll back and read."""
+    for step, operation in enumerate(operations, start=1):
+        transition(Verb.SUBMIT, None, operation.code)
+        try:
+            connection.execute(insert(op_queue).values(_new_row(operation, step)))
+        except IntegrityError as error:
+            if classify_db_error(error) is DbFailure.UNIQUE:
+                raise KeyTaken(operation.idempotency_key) from error
+            raise
+    links = [{"sOpId": o.id, "sDependsOnId": other} for o in operations for other in sorted(set(o.depends_on))]
+    if links:
+        connection.execute(insert(op_dependency), links)
+    journal.record(connection, [o.id for o in operations], Verb.SUBMIT, actor=actor)
+
+
+def _new_row(o: NewOperation, step: int) -> dict[str, Any]:
+    return {
+        "sId": o.id,
+        "sBrandsId": o.tenant.brands_id,
+        "sSubsidiaryId": o.tenant.subsidiary_id,
+        "sMakePerson": o.maker,
+        "sOpType": o.op_type,
+        "sCommandType": o.command_type,
+        "sTargetFormId": o.form_id,
+        "sTargetModuleId": o.module_id,
+        "sTargetTable": o.target_table,
+        "sTargetBillId": o.target_bill_id,
+        "sPayload": o.payload_json,
+        "sSourceRef": o.source_ref_json,
+        "bAutoExecute": int(o.auto_execute),
+        "sStatus": o.code.status.value,
+        "iStatusCode": int(o.code),
+        "tConfirmDate": db_now(),
+        "tExpireAt": None if o.expires_in_s is None else db_now_plus(o.expires_in_s),
+        "tNotBefore": o.not_before,
+        "sIdempotencyKey": o.idempotency_key,
+        "sPayloadHash": o.payload_hash,
+        "sTargetVersion": o.target_version,
+        "sConversationId": o.conversation_id,
+        "sTraceId": o.trace_id,
+        "sFlowId": o.preparation_id,
+        "iFlowStep": step,
+        "iMaxAttempts": o.max_attempts,
+        "iSeq": 1,
+        "sPreparationId": o.preparation_id,
+        "sConfirmPerson": o.confirmed_by,
+        "bNeedsApproval": int(o.needs_approval),
+        "bAllowDuplicate": int(o.allow_duplicate),
+        "jPins": o.pins_json,
+        "jPreview": o.preview_json,
+        "sSnapshotHash": o.snapshot_hash,
+        "sSeal": o.seal,
+        "sLocale": o.locale,
+    }
+
+
+def error_changes(message: str, code: str, detail: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Columns a failure fills; ``detail`` is the wire error body, kept so that a person can act on it (I11)."""
+    return {
+        "sErrorMsg": message,
+        "sErrorCode": code,
+        "jErrorDetail": json.dumps(detail, ensure_ascii=False) if detail else None,
+        "tExecutedDate": db_now(),
+    }
+
+
+def maker_from_user_column(connection: Connection, ids: Sequence[str]) -> None:
+    """For adopted tables that also have ``sUserId``: it is the maker where ``sMakePerson`` is empty."""
+    user: ColumnElement[str] = literal_column(connection.dialect.identifier_preparer.quote("sUserId"))
+    empty = func.coalesce(q.sMakePerson, "") == ""
+    connection.execute(
+        update(op_queue).where(q.sId.in_(_IDS), empty).values(sMakePerson=case((user.is_(None), ""), else_=user)),
+        {"ids": list(ids)},
+    )

@@ -1,0 +1,90 @@
+"""How a row of ``ai_op_queue`` becomes an ``Operation``: the one mapping of columns to fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, Select, select
+
+from staging.domain.identity import Tenant
+from staging.domain.operation import Operation
+from staging.storage.tables import op_queue
+
+q = op_queue.c
+
+# field of Operation ← column; the only mapping of the two.
+_FIELDS: dict[str, ColumnElement[Any]] = {
+    "id": q.sId,
+    "op_type": q.sOpType,
+    "command_type": q.sCommandType,
+    "form_id": q.sTargetFormId,
+    "module_id": q.sTargetModuleId,
+    "target_table": q.sTargetTable,
+    "target_bill_id": q.sTargetBillId,
+    "payload_json": q.sPayload,
+    "source_ref_json": q.sSourceRef,
+    "auto_execute": q.bAutoExecute,
+    "status": q.sStatus,
+    "code": q.iStatusCode,
+    "seq": q.iSeq,
+    "result_bill_id": q.sResultBillId,
+    "result_message": q.sResultMsg,
+    "error_message": q.sErrorMsg,
+    "error_code": q.sErrorCode,
+    "error_detail_json": q.jErrorDetail,
+    "created_at": q.tCreateDate,
+    "confirmed_at": q.tConfirmDate,
+    "executed_at": q.tExecutedDate,
+    "expires_at": q.tExpireAt,
+    "not_before": q.tNotBefore,
+    "idempotency_key": q.sIdempotencyKey,
+    "payload_hash": q.sPayloadHash,
+    "target_version": q.sTargetVersion,
+    "conversation_id": q.sConversationId,
+    "trace_id": q.sTraceId,
+    "priority": q.iPriority,
+    "attempt": q.iAttempt,
+    "max_attempts": q.iMaxAttempts,
+    "lease_token": q.sLeaseToken,
+    "lease_until": q.tLeaseUntil,
+    "preparation_id": q.sPreparationId,
+    "confirmed_by": q.sConfirmPerson,
+    "approved_by": q.sApprovePerson,
+    "needs_approval": q.bNeedsApproval,
+    "allow_duplicate": q.bAllowDuplicate,
+    "pins_json": q.jPins,
+    "preview_json": q.jPreview,
+    "snapshot_hash": q.sSnapshotHash,
+    "seal": q.sSeal,
+    "locale": q.sLocale,
+}
+COLUMNS = [column.label(name) for name, column in _FIELDS.items()]
+_TENANT_AND_MAKER = [q.sBrandsId, q.sSubsidiaryId, q.sMakePerson]
+_BLANK = {"command_type", "form_id", "module_id", "target_table", "target_bill_id", "error_code", "payload_hash"} | {
+    "target_version",
+    "conversation_id",
+    "trace_id",
+    "snapshot_hash",
+    "seal",
+    "payload_json",
+}
+
+
+def base_select() -> Select[Any]:
+    """SELECT that ``to_operation`` understands."""
+    return select(*COLUMNS, *_TENANT_AND_MAKER)
+
+
+def to_operation(row: Row[Any]) -> Operation:
+    """Build the domain object; NULLs that an adopted table may hold become the neutral value."""
+    values = {name: getattr(row, name) for name in _FIELDS}
+    for name in _BLANK:
+        values[name] = values[name] or ""
+    for name in ("auto_execute", "needs_approval", "allow_duplicate"):
+        values[name] = bool(values[name])
+    for name in ("seq", "attempt", "priority"):
+        values[name] = values[name] or 0
+    values["max_attempts"] = values["max_attempts"] or 1
+    values["idempotency_key"] = values["idempotency_key"] or values["id"]
+    values["locale"] = values["locale"] or "zh"
+    return Operation(tenant=Tenant(row.sBrandsId or "", row.sSubsidiaryId or ""), maker=row.sMakePerson or "", **values)

@@ -1,0 +1,91 @@
+"""One transaction on the queue's database, and what to tell after its commit."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from staging.contracts.error import ErrorCode
+from staging.domain.errors import Transient
+from staging.domain.operation import Told
+from staging.storage import journal
+from staging.storage.dberrors import DbFailure, classify_db_error
+from staging.storage.engine import read_connection
+
+T = TypeVar("T")
+_TRIES = 5
+_AGAIN = {DbFailure.DEADLOCK, DbFailure.SERIALIZATION, DbFailure.BUSY}
+
+
+class UnitOfWork:
+    """``connection`` is inside a transaction. ``touch`` the operations moved; ``told`` is filled by ``commit``."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.told: list[Told] = []
+        self._touched: list[str] = []
+
+    def touch(self, *op_ids: str) -> None:
+        """Their newest events are to be published after the commit."""
+        self._touched += op_ids
+
+    def collect(self) -> list[Told]:
+        """Read what is to be told; call it last inside a transaction that somebody else commits."""
+        return journal.newest(self.connection, self._touched) if self._touched else []
+
+    def commit(self) -> None:
+        """Commit; an exception from here means *unknown*, never *rolled back* (RELIABILITY A10, A12, B9)."""
+        told = self.collect()
+        self.connection.commit()
+        self.told = told
+
+
+class QueueStore:
+    """Where the queue lives. Holds the engine; make it after fork."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    @contextmanager
+    def begin(self) -> Iterator[UnitOfWork]:
+        """A transaction that is rolled back unless ``commit`` was called."""
+        with self.engine.connect() as connection:
+            yield UnitOfWork(connection)
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A read-only snapshot."""
+        with read_connection(self.engine) as connection:
+            yield connection
+
+    def transact(self, work: Callable[[UnitOfWork], T]) -> tuple[T, list[Told]]:
+        """Run ``work`` in a transaction and commit; returns its value and what is to be told.
+
+        A deadlock or a busy database before COMMIT runs the whole ``work`` again, a few times. Raises ``unavailable``
+        (Transient) when the database cannot be reached; where that happens in COMMIT, the outcome is unknown and the
+        caller's next compare-and-set or key lookup tells.
+        """
+        for attempt in range(1, _TRIES + 1):
+            try:
+                with self.begin() as unit:
+                    value = work(unit)
+                    unit.commit()
+                    return value, unit.told
+            except SQLAlchemyError as error:
+                failure = classify_db_error(error)
+                if failure in _AGAIN and attempt < _TRIES:
+                    time.sleep(random.uniform(0.01, 0.05) * attempt)
+                elif failure.is_transient:
+                    raise Transient(ErrorCode.UNAVAILABLE, {"what": "queue database"}) from error
+                else:
+                    raise
+        raise AssertionError("unreachable")
+
+    def close(self) -> None:
+        self.engine.dispose()
