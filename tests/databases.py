@@ -1,7 +1,7 @@
 """A fresh database of its own for a test, on each of the three engines; dropped afterwards.
 
 ``OPSTAGE_TEST_POSTGRES_URL`` / ``OPSTAGE_TEST_MARIADB_URL`` name the servers. A server that cannot be reached skips its
-tests with a line that says so; with ``OPSTAGE_TEST_REQUIRE_ALL=1`` (CI) they fail instead.
+tests with a line that says so; with ``OPSTAGE_REQUIRE_SERVICES=1`` (CI) they fail instead.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-import pytest
 from sqlalchemy import URL, create_engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
+
+from tests.support.services import missing
 
 KINDS = ("sqlite", "postgresql", "mariadb")
 _SERVERS = {
@@ -30,10 +31,7 @@ def server_url(kind: str) -> URL:
     url = make_url(os.environ.get(variable, default))
     problem = _problem(url)
     if problem:
-        line = f"{kind} not reachable at {url.render_as_string()}: start it or set {variable} ({problem})"
-        if os.environ.get("OPSTAGE_TEST_REQUIRE_ALL") == "1":
-            pytest.fail(line)
-        pytest.skip(line)
+        missing(f"{kind} is not reachable at {url.render_as_string()}", f"start it, or set {variable}", problem)
     return url
 
 

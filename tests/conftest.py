@@ -1,0 +1,5 @@
+"""Loads the harness: fresh databases, private servers and real processes as fixtures."""
+
+from __future__ import annotations
+
+pytest_plugins = ["tests.support.fixtures"]

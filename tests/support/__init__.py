@@ -1,0 +1,1 @@
+"""What tests stand on: fresh databases, private servers that may be killed, real worker processes, polling."""
