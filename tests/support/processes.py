@@ -154,3 +154,11 @@ def settings_from(env: Mapping[str, str]) -> Settings:
         if key.startswith("OPSTAGE_")
     }
     return Settings(_env_file=None, **values)  # type: ignore[arg-type]
+
+
+def gone(pid: int) -> bool:
+    """True where no process of that id runs any more (one that only waits to be reaped counts as gone)."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
