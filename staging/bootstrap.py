@@ -7,12 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
-from typing import cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
-from sqlalchemy import Engine
-
-from staging.domain.ports import ErpAdapter
+from staging.domain.ports import Dispatcher, ErpAdapter
 from staging.messaging.celery_dispatcher import CeleryDispatcher, make_celery
 from staging.messaging.redis_notifier import RedisNotifier
 from staging.services.confirm import ConfirmService
@@ -30,8 +28,8 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def open_engine(settings: Settings, url: str, application_name: str = "opstage") -> Engine:
-    """An engine with the limits of ``settings``."""
+def open_engine(settings: Settings, url: str, application_name: str = "opstage") -> Any:
+    """An SQLAlchemy Engine with the limits of ``settings``; opaque outside storage and the adapters."""
     return make_engine(
         url,
         pool_size=settings.pool_size,
@@ -41,7 +39,7 @@ def open_engine(settings: Settings, url: str, application_name: str = "opstage")
     )
 
 
-def load_adapter(settings: Settings, engine: Engine) -> ErpAdapter:
+def load_adapter(settings: Settings, engine: Any) -> ErpAdapter:
     """Import ``OPSTAGE_ERP_ADAPTER`` (``package.module:factory``) and call it with settings and the ERP's engine."""
     module, _, factory = settings.erp_adapter.partition(":")
     return cast(ErpAdapter, getattr(import_module(module), factory or "build_adapter")(settings, engine))
@@ -66,10 +64,13 @@ def open_databases(settings: Settings, application_name: str = "opstage") -> Dat
     return Databases(QueueStore(queue), load_adapter(settings, erp))
 
 
-def open_teller(settings: Settings) -> Teller:
+def open_dispatcher(settings: Settings) -> Dispatcher:
+    return CeleryDispatcher(make_celery(settings, producer=True), settings.queue_name)
+
+
+def open_teller(settings: Settings, dispatcher: Dispatcher) -> Teller:
     redis_url = settings.redis_url.get_secret_value()
     notifier = RedisNotifier(redis_url, settings.publish_timeout_s)
-    dispatcher = CeleryDispatcher(make_celery(settings, producer=True), settings.queue_name)
     same = urlsplit(redis_url)[1] == urlsplit(settings.broker)[1]
     return Teller(notifier, dispatcher, same_server=same)
 
@@ -90,7 +91,11 @@ def open_services(settings: Settings | None = None) -> Iterator[Services]:
     """The services on ``settings`` (default: the environment's); closes connections on leaving."""
     settings = settings or get_settings()
     databases = open_databases(settings)
-    store, adapter, teller = databases.store, databases.adapter, open_teller(settings)
+    store, adapter, teller = (
+        databases.store,
+        databases.adapter,
+        open_teller(settings, open_dispatcher(settings)),
+    )
     preparations = RedisPreparationStore(settings.redis_url.get_secret_value(), settings.publish_timeout_s)
     prepare = PrepareService(adapter, preparations, settings, utc_now)
     try:

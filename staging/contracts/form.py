@@ -61,7 +61,8 @@ class Reference(Entry):
 
 
 class Default(Entry):
-    """``value``: a constant; or ``now`` / ``today`` / ``maker``; or ``copy`` 'customer.address': from a chosen reference."""
+    """``value``: a constant; or ``now`` / ``today`` / ``maker``; or ``copy`` 'customer.address': from a chosen
+    reference."""
 
     value: Any = None
     now: bool = False
@@ -89,7 +90,8 @@ class Computed(Entry):
 
 
 class FormField(Entry):
-    """``name`` is public (camelCase), ``column`` is the ERP's. ``length`` in characters, ``decimals`` after the point."""
+    """``name`` is public (camelCase), ``column`` is the ERP's. ``length`` in characters, ``decimals`` after
+    the point."""
 
     name: PublicName
     column: SqlName
@@ -174,7 +176,9 @@ class NumberRule(Entry):
     @model_validator(mode="after")
     def _places(self) -> Self:
         if len(re.findall(r"\{seq:\d+\}", self.rule)) != 1 or re.search(r"[{}]", _PLACE.sub("", self.rule)):
-            raise ValueError(f"number rule {self.rule!r}: one {{seq:N}} and only {{yyyy}} {{yy}} {{yyyyMM}} {{yyMM}} {{yyyyMMdd}}")
+            raise ValueError(
+                f"number rule {self.rule!r}: one {{seq:N}} and only {{yyyy}} {{yy}} {{yyyyMM}} {{yyMM}} {{yyyyMMdd}}"
+            )
         return self
 
 
@@ -211,12 +215,17 @@ class Generate(Entry):
     lines: dict[PublicName, PublicName] = Field(default_factory=dict)
     quantity: PublicName = "quantity"
     write_back: WriteBackQuantity | None = None
-    source_line: SqlName | None = Field(default=None, description="column of the target line keeping the source line's key")
-    source_bill: SqlName | None = Field(default=None, description="column of the target master keeping the source's key")
+    source_line: SqlName | None = Field(
+        default=None, description="column of the target line keeping the source line's key"
+    )
+    source_bill: SqlName | None = Field(
+        default=None, description="column of the target master keeping the source's key"
+    )
 
 
 class StockEffect(Entry):
-    """On examine: lines move stock. ``direction`` +1 inbound, -1 outbound; below zero is refused, cancelExamine reverses."""
+    """On examine: lines move stock. ``direction`` +1 inbound, -1 outbound; below zero is refused,
+    cancelExamine reverses."""
 
     child: PublicName
     product: PublicName
@@ -241,12 +250,17 @@ class Form(Entry):
     states: States = States()
     number: NumberRule | None = None
     title: list[PublicName] = Field(default_factory=list, description="fields that name a record to a person")
-    natural_key: list[PublicName] = Field(default_factory=list, description="alike in all of these: probably a duplicate")
+    natural_key: list[PublicName] = Field(
+        default_factory=list, description="alike in all of these: probably a duplicate"
+    )
     operations: dict[OpType, OperationPolicy] = Field(default_factory=dict)
     generate: list[Generate] = Field(default_factory=list)
     stock: StockEffect | None = None
     lock_when_referenced_by: list[str] = Field(
-        default_factory=list, description="'form.field' or 'form.child.field': cancelExamine/invalid refused while such a valid record exists"
+        default_factory=list,
+        description="'form.field' or 'form.child.field': cancelExamine/invalid refused while such
+        a valid
+        record exists",
     )
     fields: list[FormField]
     children: list[Child] = Field(default_factory=list)

@@ -54,7 +54,8 @@ class PrepareRequest(PrepareItem):
 
 
 class FieldChange(Wire):
-    """One field, old → new. ``old``/``new`` are JSON-ready values; the ``*_text`` are what a person reads (names, not ids)."""
+    """One field, old → new. ``old``/``new`` are JSON-ready values; the ``*_text`` are what a person reads
+    (names, not ids)."""
 
     field: str
     label: str
@@ -82,7 +83,7 @@ class ChildSection(Wire):
     lines: list[ChildLine] = []
 
 
-class Warning_(Wire):
+class PreviewWarning(Wire):
     """Something the person should know before confirming."""
 
     code: str
@@ -102,7 +103,7 @@ class Preview(Wire):
     fields: list[FieldChange] = []
     children: list[ChildSection] = []
     totals: list[FieldChange] = []
-    warnings: list[Warning_] = []
+    warnings: list[PreviewWarning] = []
 
 
 class PreparationItem(Wire):
@@ -130,7 +131,8 @@ class Preparation(Wire):
 
 
 class ConfirmRequest(Wire):
-    """What the person changed on the card: field → value; for several operations under ``"0"``, ``"1"`` … in ``item_edits``.
+    """What the person changed on the card: field → value; for several operations under ``"0"``, ``"1"`` … in
+    ``item_edits``.
 
     ``allow_duplicate``: the person read the duplicate warning and wants it anyway.
     """

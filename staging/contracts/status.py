@@ -9,7 +9,8 @@ from enum import IntEnum, StrEnum
 
 
 class Status(StrEnum):
-    """What ``sStatus`` holds for rows this product writes. Other words in an adopted table are legacy: shown, never touched."""
+    """What ``sStatus`` holds for rows this product writes. Other words in an adopted table are legacy: shown,
+    never touched."""
 
     PENDING = "pending"
     SUCCESS = "success"
@@ -40,7 +41,12 @@ class StatusCode(IntEnum):
     WAITING_OTHER = 105, "waits for another operation or for its time", "等待前置操作或预定时间", "sweeper"
 
     EXECUTED = 200, "executed", "执行成功", "nobody"
-    EXECUTED_BEFORE = 201, "had been executed before; first result returned", "此前已执行，返回首次结果", "nobody"
+    EXECUTED_BEFORE = (
+        201,
+        "had been executed before; first result returned",
+        "此前已执行，返回首次结果",
+        "nobody",
+    )
 
     PAYLOAD_INVALID = 400, "payload not valid for the form", "数据不符合表单要求", "nobody"
     FORBIDDEN = 401, "not permitted", "没有权限", "nobody"
@@ -60,6 +66,11 @@ class StatusCode(IntEnum):
         if self < 200:
             return Status.PENDING
         return Status.SUCCESS if self < 300 else Status.FAIL
+
+    @classmethod
+    def of(cls, number: int | None) -> StatusCode | None:
+        """The code with this number, or None for one we do not know."""
+        return next((member for member in cls if member == number), None)
 
     @property
     def is_terminal(self) -> bool:

@@ -33,7 +33,8 @@ class Verb(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """``verb`` may move ``source`` (None: no row yet) to ``target``; ``leased``: only with the current fencing token."""
+    """``verb`` may move ``source`` (None: no row yet) to ``target``; ``leased``: only with the current fencing
+    token."""
 
     verb: Verb
     source: C | None
@@ -67,7 +68,15 @@ def _moves() -> tuple[Transition, ...]:
     # The reconciler takes the lease (a fresh token) with LOSE or a re-lease, so what follows is fenced as well.
     moves += [
         t(Verb.RESOLVE, C.UNKNOWN, target, leased=True)
-        for target in (C.EXECUTED, C.EXECUTED_BEFORE, C.SUBMITTED, C.CONFLICT, C.LOCKED, C.UNEXPECTED, C.TIMED_OUT)
+        for target in (
+            C.EXECUTED,
+            C.EXECUTED_BEFORE,
+            C.SUBMITTED,
+            C.CONFLICT,
+            C.LOCKED,
+            C.UNEXPECTED,
+            C.TIMED_OUT,
+        )
     ]
     moves.append(t(Verb.RELEASE, C.WAITING_OTHER, C.SUBMITTED))
     moves += [t(Verb.RELEASE, C.WAITING_OTHER, target) for target in (C.WAITING_USER, C.WAITING_APPROVAL)]

@@ -58,7 +58,10 @@ _ALL: dict[E, tuple[tuple[str, str], tuple[str, str]]] = {
     ),
     E.STATE_CONFLICT: (
         ("单据当前状态不允许此操作", "请刷新后按当前状态操作"),
-        ("The record's present state does not allow this", "Look at the record again and act on its present state"),
+        (
+            "The record's present state does not allow this",
+            "Look at the record again and act on its present state",
+        ),
     ),
     E.VERSION_CONFLICT: (
         ("单据在您看到之后已被修改", "请核对变化后重新提交"),

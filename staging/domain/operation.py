@@ -67,10 +67,7 @@ class Operation:
     @property
     def status_code(self) -> StatusCode | None:
         """The code, or None for a legacy row, which nothing may move."""
-        try:
-            code = StatusCode(self.code) if self.code is not None else None
-        except ValueError:
-            return None
+        code = StatusCode.of(self.code)
         return code if code is not None and code.status == self.status else None
 
     @property

@@ -1,4 +1,5 @@
-"""What the services and the executor need from outside, as Protocols. Implementations: storage, messaging, workers.erp."""
+"""What the services and the executor need from outside, as Protocols. Implementations: storage, messaging,
+workers.erp."""
 
 from __future__ import annotations
 

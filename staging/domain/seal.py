@@ -1,6 +1,6 @@
 """The seal a confirm puts on its row: a MAC over what was confirmed, so that a worker can tell our own rows, already
-validated and shown to a person, from rows of foreign SQL. Without a key, or with a wrong one, a row is simply treated as
-foreign: everything is validated again.
+validated and shown to a person, from rows of foreign SQL. Without a key, or with a wrong one, a row is simply
+treated as foreign: everything is validated again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Tells workers by a Celery message that rows are due. The message is a hint: losing, doubling or delaying it is harmless."""
+"""Tells workers by a Celery message that rows are due. The message is a hint: losing, doubling or delaying it
+is harmless."""
 
 from __future__ import annotations
 
@@ -62,9 +63,12 @@ class CeleryDispatcher:
         self._app, self._queue = app, queue
 
     def announce(self, op_ids: Sequence[str]) -> bool:
-        """True if the broker took it. False, logged, if not: the sweeper announces due rows again."""
+        """True if the broker took it. False, logged, if not: the sweeper announces due rows again.
+
+        An empty list is a plain wake-up: whoever gets it drains what is due.
+        """
         try:
-            for start in range(0, len(op_ids), _IDS_PER_MESSAGE):
+            for start in range(0, max(1, len(op_ids)), _IDS_PER_MESSAGE):
                 self._app.send_task(
                     EXECUTE_TASK,
                     args=[list(op_ids[start : start + _IDS_PER_MESSAGE])],
@@ -72,7 +76,7 @@ class CeleryDispatcher:
                     ignore_result=True,
                     retry=False,
                 )
-        except (OperationalError, OSError, self._app.connection_errors()) as error:  # type: ignore[misc]
+        except (OperationalError, OSError) as error:
             log.warning("broker not reached (%s); the sweeper will announce the rows", type(error).__name__)
             return False
         return True

@@ -25,11 +25,16 @@ class RedisNotifier:
 
     def __init__(self, url: str, timeout_s: float) -> None:
         self._redis = redis.Redis.from_url(
-            url, socket_timeout=timeout_s, socket_connect_timeout=timeout_s, retry=None, health_check_interval=30
+            url,
+            socket_timeout=timeout_s,
+            socket_connect_timeout=timeout_s,
+            retry=None,
+            health_check_interval=30,
         )
 
     def publish(self, events: Iterable[Told]) -> bool:
-        """True if handed to the server; False, logged, if it could not be reached: listeners then ask or read events."""
+        """True if handed to the server; False, logged, if it could not be reached: listeners then ask or read
+        events."""
         pipeline = self._redis.pipeline(transaction=False)
         for told in events:
             message = told.event.model_dump_json(by_alias=True)
@@ -39,7 +44,9 @@ class RedisNotifier:
         try:
             pipeline.execute()
         except redis.RedisError as error:
-            log.warning("events not published (%s); listeners read them from the journal", type(error).__name__)
+            log.warning(
+                "events not published (%s); listeners read them from the journal", type(error).__name__
+            )
             return False
         return True
 

@@ -52,7 +52,7 @@ def visible(actor: Actor, operation: Operation | None, adapter: ErpAdapter) -> O
         raise not_found()
     if actor.kind in _WHOLE_TENANT or operation.maker == actor.user_id:
         return operation
-    if operation.code == StatusCode.WAITING_APPROVAL or operation.approved_by == actor.user_id:
-        if may_approve(actor, operation, adapter):
-            return operation
+    concerned = operation.code == StatusCode.WAITING_APPROVAL or operation.approved_by == actor.user_id
+    if concerned and may_approve(actor, operation, adapter):
+        return operation
     raise not_found()

@@ -41,7 +41,9 @@ class ConfirmService:
         self._store, self._prepare, self._adapter = store, prepare, adapter
         self._teller, self._settings, self._clock = teller, settings, clock
 
-    def confirm(self, actor: Actor, preparation_id: str, request: ConfirmRequest | None = None) -> list[Operation]:
+    def confirm(
+        self, actor: Actor, preparation_id: str, request: ConfirmRequest | None = None
+    ) -> list[Operation]:
         """Insert the prepared operations and return them; a repeat or a race returns the same ones.
 
         Raises forbidden (not a person), preparation_not_found_or_expired, preparation_superseded, whatever validation
@@ -74,7 +76,11 @@ class ConfirmService:
             found = operations.by_preparation(connection, actor.tenant, preparation_id)
         if any(o.maker != actor.user_id for o in found):
             raise Refused(ErrorCode.PREPARATION_NOT_FOUND_OR_EXPIRED)
-        if found and request != ConfirmRequest() and found[0].snapshot_hash != _confirm_hash(preparation_id, request):
+        if (
+            found
+            and request != ConfirmRequest()
+            and found[0].snapshot_hash != _confirm_hash(preparation_id, request)
+        ):
             raise Refused(ErrorCode.IDEMPOTENCY_CONFLICT)
         return found
 
@@ -83,7 +89,9 @@ class ConfirmService:
         edits = {int(k): v for k, v in request.item_edits.items() if k.isascii() and k.isdigit()}
         if request.edits:
             edits.setdefault(0, request.edits)
-        if len(edits) != len(request.item_edits) + bool(request.edits) or any(i >= len(snapshot.items) for i in edits):
+        if len(edits) != len(request.item_edits) + bool(request.edits) or any(
+            i >= len(snapshot.items) for i in edits
+        ):
             reason = {"zh": "没有这一项操作", "en": "there is no such item in this preparation"}
             raise invalid([FieldProblem("itemEdits", ErrorCode.FIELD_INVALID, reason)])
         items = [
@@ -92,12 +100,17 @@ class ConfirmService:
         ]
         return replace(snapshot, items=tuple(items))
 
-    def _reviewed(self, actor: Actor, item: SnapshotItem, edits: dict[str, object], duplicate: bool) -> SnapshotItem:
+    def _reviewed(
+        self, actor: Actor, item: SnapshotItem, edits: dict[str, object], duplicate: bool
+    ) -> SnapshotItem:
         duplicate = duplicate or item.item.allow_duplicate
         if not edits and duplicate == item.item.allow_duplicate:
             self._adapter.recheck(actor, item.prepared)
             return item
-        limits = {"max_bytes": self._settings.payload_max_bytes, "max_depth": self._settings.payload_max_depth}
+        limits = {
+            "max_bytes": self._settings.payload_max_bytes,
+            "max_depth": self._settings.payload_max_depth,
+        }
         # What did not change must still be as it was shown: pins first, then the edited whole.
         self._adapter.recheck(actor, item.prepared)
         payload = self._adapter.restore_payload(item.prepared) | check_value(edits, **limits)
@@ -171,7 +184,9 @@ class ConfirmService:
         audit.append(
             unit.connection,
             [
-                audit.AuditEntry(actor, "confirm", row.id, {"commandType": row.command_type, "hash": row.payload_hash})
+                audit.AuditEntry(
+                    actor, "confirm", row.id, {"commandType": row.command_type, "hash": row.payload_hash}
+                )
                 for row in rows
             ],
         )

@@ -1,4 +1,5 @@
-"""What a person, an operator or the ERP does to an operation after confirm: cancel, retry, approve, reject, complete."""
+"""What a person, an operator or the ERP does to an operation after confirm: cancel, retry, approve, reject,
+complete."""
 
 from __future__ import annotations
 
@@ -90,7 +91,9 @@ class ControlService:
         if error:
             text = sanitize_text(error, _TEXT_LIMIT)
             changes = operations.error_changes(text, ErrorCode.BUSINESS_RULE.value, None)
-            return self._move(actor, op_id, Verb.COMPLETE, lambda _: StatusCode.RULE_REFUSED, changes, check, text)
+            return self._move(
+                actor, op_id, Verb.COMPLETE, lambda _: StatusCode.RULE_REFUSED, changes, check, text
+            )
         done = {
             "sResultBillId": sanitize_text(result_bill_id, 200),
             "sResultMsg": _meaning(actor, StatusCode.EXECUTED),
@@ -126,7 +129,13 @@ class ControlService:
             if source is None or source not in sources(verb):
                 return False
             if not operations.move(
-                unit.connection, verb, operation, target(operation), actor=actor, message=message, changes=changes
+                unit.connection,
+                verb,
+                operation,
+                target(operation),
+                actor=actor,
+                message=message,
+                changes=changes,
             ):
                 return False
             entry = audit.AuditEntry(actor, verb.value, op_id, {"message": message} if message else None)

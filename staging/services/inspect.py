@@ -62,12 +62,13 @@ class InspectService:
             time.sleep(_POLL_S)
 
     def todos(self, actor: Actor) -> Todos:
-        """"My AI todos" (CONTRACT section 4)."""
+        """ "My AI todos" (CONTRACT section 4)."""
         with self._store.read() as connection:
             mine = search.of_maker(connection, actor.tenant, actor.user_id, _TODO_LIMIT)
             approvals = search.for_approval(connection, actor.tenant, actor.user_id, _TODO_LIMIT)
         return Todos(
-            waiting=[o for o in mine.waiting] + [o for o in approvals if may_approve(actor, o, self._adapter)],
+            waiting=[o for o in mine.waiting]
+            + [o for o in approvals if may_approve(actor, o, self._adapter)],
             running=mine.running,
             recent=mine.recent,
         )

@@ -19,15 +19,21 @@ _SINGLE_FIELDS = ("form_id", "op_type", "command_type", "record", "payload", "so
 
 
 class PrepareService:
-    def __init__(self, adapter: ErpAdapter, store: PreparationStore, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self, adapter: ErpAdapter, store: PreparationStore, settings: Settings, clock: Clock
+    ) -> None:
         self._adapter, self._store, self._settings, self._clock = adapter, store, settings, clock
 
     def prepare(self, actor: Actor, request: PrepareRequest) -> Preparation:
-        """Validate, normalize and show; returns the preview. Raises what the adapter refuses, ``unavailable`` without Redis."""
+        """Validate, normalize and show; returns the preview. Raises what the adapter refuses, ``unavailable``
+        without Redis."""
         require_kind(actor, ActorKind.AGENT, ActorKind.PERSON)
         items = request.items or [self._single(request)]
         if request.items and any(getattr(request, name) for name in _SINGLE_FIELDS):
-            reason = {"zh": "items 与单个操作的字段不能同时给出", "en": "give either items or a single operation, not both"}
+            reason = {
+                "zh": "items 与单个操作的字段不能同时给出",
+                "en": "give either items or a single operation, not both",
+            }
             raise invalid([FieldProblem("items", ErrorCode.FIELD_INVALID, reason)])
         replaced = self._own(actor, request.supersedes) if request.supersedes else None
         snapshot = Snapshot(
@@ -46,7 +52,10 @@ class PrepareService:
 
     def prepare_item(self, actor: Actor, item: PrepareItem) -> SnapshotItem:
         """One operation, checked for size and characters before the adapter sees it."""
-        limits = {"max_bytes": self._settings.payload_max_bytes, "max_depth": self._settings.payload_max_depth}
+        limits = {
+            "max_bytes": self._settings.payload_max_bytes,
+            "max_depth": self._settings.payload_max_depth,
+        }
         item = item.model_copy(
             update={
                 "payload": check_value(item.payload, **limits),

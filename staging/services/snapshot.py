@@ -45,7 +45,12 @@ class Snapshot:
                 "user": self.user_id,
                 "conversation": self.conversation_id,
                 "items": [
-                    [s.prepared.route.command_type, s.prepared.target_bill_id, s.prepared.payload, s.prepared.source_ref]
+                    [
+                        s.prepared.route.command_type,
+                        s.prepared.target_bill_id,
+                        s.prepared.payload,
+                        s.prepared.source_ref,
+                    ]
                     + [s.prepared.pins, s.item.allow_duplicate]
                     for s in self.items
                 ],

@@ -1,7 +1,7 @@
 """The audit log: append-only, per tenant, each entry chained to the one before it by hash.
 
-The chain's head row is locked by the append, so concurrent writers queue up instead of forking the chain. Append last in
-a transaction: the lock is then held only until the commit that follows.
+The chain's head row is locked by the append, so concurrent writers queue up instead of forking the chain.
+Append last in a transaction: the lock is then held only until the commit that follows.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 
 from staging.domain.canonical import canonical_json, payload_hash
 from staging.domain.identity import Actor, Tenant
-from staging.storage.dialect import db_now, insert_if_absent
+from staging.storage.dialect import db_now
 from staging.storage.tables import audit_head, audit_log
+from staging.storage.upsert import insert_if_absent
 
 GENESIS = "sha256:" + "0" * 64
 h, a = audit_head.c, audit_log.c
@@ -48,7 +49,9 @@ def chain_of(tenant: Tenant) -> str:
 def entry_hash(values: Mapping[str, Any]) -> str:
     """Hash over everything an entry says, the previous hash included."""
     at: datetime = values["tCreateDate"]
-    fields = {k: values[k] for k in ("sChain", "sActor", "sActorKind", "sAction", "sOpId", "jDetail", "sPrevHash")}
+    fields = {
+        k: values[k] for k in ("sChain", "sActor", "sActorKind", "sAction", "sOpId", "jDetail", "sPrevHash")
+    }
     return payload_hash(fields | {"iSeq": int(values["iSeq"]), "tCreateDate": at.astimezone(UTC).isoformat()})
 
 
@@ -113,15 +116,16 @@ def verify(connection: Connection, tenant: Tenant | None = None) -> list[Break]:
             breaks.append(Break(row.sChain, seq + 1, "missing"))
         elif row.sPrevHash != previous:
             breaks.append(Break(row.sChain, row.iSeq, "reordered"))
-        if entry_hash(row._mapping) != row.sHash:
+        if entry_hash(dict(row._mapping)) != row.sHash:
             breaks.append(Break(row.sChain, row.iSeq, "changed"))
         last[row.sChain] = (row.iSeq, row.sHash)
-    for chain in known.keys() | last.keys():
-        if known.get(chain, (0, GENESIS)) != last.get(chain, (0, GENESIS)):
-            breaks.append(Break(chain, known.get(chain, (0, ""))[0], "head"))
-    return breaks
+    start = (0, GENESIS)
+    torn = [c for c in sorted(known.keys() | last.keys()) if known.get(c, start) != last.get(c, start)]
+    return breaks + [Break(chain, known.get(chain, start)[0], "head") for chain in torn]
 
 
 def heads(connection: Connection) -> dict[str, tuple[int, str]]:
     """Chain → (number of entries, hash): what to keep outside the database to detect a rewritten tail."""
-    return {row.sChain: (row.iSeq, row.sHash) for row in connection.execute(select(h.sChain, h.iSeq, h.sHash))}
+    return {
+        row.sChain: (row.iSeq, row.sHash) for row in connection.execute(select(h.sChain, h.iSeq, h.sHash))
+    }

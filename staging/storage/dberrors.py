@@ -117,6 +117,11 @@ def classify_db_error(error: BaseException) -> DbFailure:
     return _of_driver(error)
 
 
+def is_db_error(error: BaseException) -> bool:
+    """True if ``error`` came through SQLAlchemy, so that ``classify_db_error`` says what it means."""
+    return isinstance(error, sa.SQLAlchemyError)
+
+
 def _of_driver(error: Any) -> DbFailure:
     sqlite_code = getattr(error, "sqlite_errorcode", None)
     if isinstance(sqlite_code, int):

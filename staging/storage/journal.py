@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, and_, bindparam, insert, select
+from sqlalchemy import BindParameter, Connection, and_, bindparam, insert, select
 
 from staging.contracts.event import OperationEvent
 from staging.domain.identity import Actor
@@ -17,11 +17,22 @@ from staging.storage.rows import base_select, to_operation
 from staging.storage.tables import op_event, op_queue
 
 q, e = op_queue.c, op_event.c
-_IDS = bindparam("ids", expanding=True)
+_IDS: BindParameter[str] = bindparam("ids", expanding=True)
 
 # The event copies seq, status and code from the row just written: the two cannot disagree.
 _RECORD = insert(op_event).from_select(
-    ["sOpId", "iSeq", "sVerb", "sStatus", "iStatusCode", "iAttempt", "sMessage", "sActor", "sActorKind", "tCreateDate"],
+    [
+        "sOpId",
+        "iSeq",
+        "sVerb",
+        "sStatus",
+        "iStatusCode",
+        "iAttempt",
+        "sMessage",
+        "sActor",
+        "sActorKind",
+        "tCreateDate",
+    ],
     select(
         q.sId,
         q.iSeq,
@@ -104,5 +115,3 @@ def newest(connection: Connection, ids: Sequence[str]) -> list[Told]:
         event = OperationEvent(**event_payload(operation), at=row.event_at)
         found[operation.id] = Told(operation.tenant, operation.maker, event)
     return [found[i] for i in dict.fromkeys(ids) if i in found]
-
-

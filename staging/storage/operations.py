@@ -1,16 +1,20 @@
-"""All SQL that reads or moves rows of ``ai_op_queue``. Every change of code is one compare-and-set UPDATE plus its event
-in the caller's transaction; the row count decides who won. Statements are built once; database time throughout.
+"""All SQL that reads or moves rows of ``ai_op_queue``. Every change of code is one compare-and-set UPDATE plus
+its event in the caller's transaction; the row count decides who won. Statements are built once; database time
+throughout.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
     Connection,
+    Row,
     and_,
     bindparam,
     case,
@@ -21,7 +25,6 @@ from sqlalchemy import (
     select,
     update,
 )
-
 from sqlalchemy.exc import IntegrityError
 
 from staging.contracts.status import Status, StatusCode
@@ -43,14 +46,16 @@ class KeyTaken(Exception):
 
 def _code_is(code: StatusCode) -> ColumnElement[bool]:
     """Spelled as a literal so that partial indexes match (tables.py)."""
-    return q.iStatusCode == literal_column(str(int(code)))
+    same: ColumnElement[bool] = q.iStatusCode == literal_column(str(int(code)))
+    return same
 
 
 def _code_in(codes: Sequence[StatusCode]) -> ColumnElement[bool]:
-    return q.iStatusCode.in_([literal_column(str(int(c))) for c in codes])
+    among: ColumnElement[bool] = q.iStatusCode.in_([literal_column(str(int(c))) for c in codes])
+    return among
 
 
-_IDS = bindparam("ids", expanding=True)
+_IDS: BindParameter[str] = bindparam("ids", expanding=True)
 _IS_DUE = and_(
     _code_is(StatusCode.SUBMITTED),
     q.sStatus == Status.PENDING.value,
@@ -63,10 +68,19 @@ _IS_DUE = and_(
 _BY_IDS = base_select().where(q.sId.in_(_IDS))
 _DUE = (
     select(q.sId, q.iAttempt, q.iSeq)
-    .where(_IS_DUE, or_(q.tCreateDate <= db_now_plus(bindparam("minus_age")), q.tNotBefore.is_not(None)))
+    .where(
+        _IS_DUE,
+        or_(
+            q.tCreateDate <= db_now_plus(bindparam("minus_age")),
+            q.tNotBefore.is_not(None),
+            func.coalesce(q.iSeq, 0) == 0,  # a row of foreign SQL: nobody announced it
+        ),
+    )
     .order_by(q.iPriority.desc(), q.tCreateDate, q.sId)
     .limit(bindparam("limit"))
 )
+
+_DUE_AMONG = select(q.sId, q.iAttempt, q.iSeq).where(q.sId.in_(_IDS), _IS_DUE)
 
 
 def by_ids(connection: Connection, ids: Sequence[str]) -> list[Operation]:
@@ -91,23 +105,47 @@ def by_preparation(connection: Connection, tenant: Tenant, preparation_id: str) 
     return [to_operation(row) for row in connection.execute(statement.order_by(q.iFlowStep, q.sId))]
 
 
-def due(connection: Connection, limit: int, older_than_s: float = 0.0) -> list[tuple[str, int, int]]:
-    """(id, attempt, seq) of rows a worker may claim now, in claim order; ``older_than_s`` skips fresh ones."""
-    rows = connection.execute(_DUE, {"limit": limit, "minus_age": -older_than_s})
-    return [(row.sId, row.iAttempt or 0, row.iSeq or 0) for row in rows]
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A row a worker may claim now. ``seq`` 0: foreign SQL wrote it and nobody has admitted it yet."""
+
+    id: str
+    attempt: int
+    seq: int
+
+
+def due(connection: Connection, limit: int, older_than_s: float = 0.0) -> list[Due]:
+    """Due rows in claim order; ``older_than_s`` leaves out fresh ones that their confirm has announced."""
+    return _due(connection.execute(_DUE, {"limit": limit, "minus_age": -older_than_s}))
+
+
+def due_among(connection: Connection, ids: Sequence[str]) -> list[Due]:
+    """Those of ``ids`` that are due, in that order."""
+    found = {d.id: d for d in _due(connection.execute(_DUE_AMONG, {"ids": list(ids)}))}
+    return [found[i] for i in dict.fromkeys(ids) if i in found]
+
+
+def _due(rows: Iterable[Row[Any]]) -> list[Due]:
+    return [Due(row.sId, row.iAttempt or 0, row.iSeq or 0) for row in rows]
 
 
 def expired(connection: Connection, limit: int) -> list[Operation]:
     """Rows past ``tExpireAt`` that nobody runs."""
-    waiting = [m for m in StatusCode if not m.is_terminal and m not in (StatusCode.RUNNING, StatusCode.UNKNOWN)]
-    statement = base_select().where(q.sStatus == Status.PENDING.value, _code_in(waiting), q.tExpireAt <= db_now())
+    waiting = [
+        m for m in StatusCode if not m.is_terminal and m not in (StatusCode.RUNNING, StatusCode.UNKNOWN)
+    ]
+    statement = base_select().where(
+        q.sStatus == Status.PENDING.value, _code_in(waiting), q.tExpireAt <= db_now()
+    )
     return [to_operation(row) for row in connection.execute(statement.limit(limit))]
 
 
 def lapsed(connection: Connection, limit: int) -> list[Operation]:
     """Rows whose lease ended while running or while being looked up."""
     held = (StatusCode.RUNNING, StatusCode.UNKNOWN)
-    statement = base_select().where(_code_in(held), q.sStatus == Status.PENDING.value, q.tLeaseUntil <= db_now())
+    statement = base_select().where(
+        _code_in(held), q.sStatus == Status.PENDING.value, q.tLeaseUntil <= db_now()
+    )
     return [to_operation(row) for row in connection.execute(statement.order_by(q.tLeaseUntil).limit(limit))]
 
 
@@ -116,7 +154,9 @@ def waiting(connection: Connection, limit: int) -> list[tuple[Operation, list[st
     statement = base_select().where(
         _code_is(StatusCode.WAITING_OTHER), or_(q.tNotBefore.is_(None), q.tNotBefore <= db_now())
     )
-    operations = [to_operation(row) for row in connection.execute(statement.order_by(q.tCreateDate).limit(limit))]
+    operations = [
+        to_operation(row) for row in connection.execute(statement.order_by(q.tCreateDate).limit(limit))
+    ]
     if not operations:
         return []
     other = op_queue.alias()
@@ -194,8 +234,11 @@ _ADMIT = (
 def admit(connection: Connection, operation: Operation, derived: Mapping[str, Any]) -> bool:
     """Take in a row of foreign SQL (seq 0): fill what it left to us and write event 1. False: somebody else did."""
     transition(Verb.ADMIT, StatusCode.SUBMITTED, StatusCode.SUBMITTED)
-    if connection.execute(_ADMIT, {"id": operation.id, **derived}).rowcount != 1:
-        return False
+    try:
+        if connection.execute(_ADMIT, {"id": operation.id, **derived}).rowcount != 1:
+            return False
+    except IntegrityError as error:
+        raise KeyTaken(operation.idempotency_key) from error
     journal.record(connection, [operation.id], Verb.ADMIT, actor=operation.maker_actor)
     return True
 
@@ -256,7 +299,9 @@ def take_over(connection: Connection, operation: Operation, new_token: str, leas
     """
     lease = {"sLeaseToken": new_token, "tLeaseUntil": db_now_plus(lease_s)}
     if operation.status_code is StatusCode.RUNNING:
-        return move(connection, Verb.LOSE, operation, StatusCode.UNKNOWN, token=operation.lease_token, changes=lease)
+        return move(
+            connection, Verb.LOSE, operation, StatusCode.UNKNOWN, token=operation.lease_token, changes=lease
+        )
     statement = (
         update(op_queue)
         .where(q.sId == operation.id, _code_is(StatusCode.UNKNOWN), q.sLeaseToken == operation.lease_token)
@@ -275,7 +320,9 @@ def insert_confirmed(connection: Connection, operations: Sequence[NewOperation],
             if classify_db_error(error) is DbFailure.UNIQUE:
                 raise KeyTaken(operation.idempotency_key) from error
             raise
-    links = [{"sOpId": o.id, "sDependsOnId": other} for o in operations for other in sorted(set(o.depends_on))]
+    links = [
+        {"sOpId": o.id, "sDependsOnId": other} for o in operations for other in sorted(set(o.depends_on))
+    ]
     if links:
         connection.execute(insert(op_dependency), links)
     journal.record(connection, [o.id for o in operations], Verb.SUBMIT, actor=actor)
@@ -337,6 +384,8 @@ def maker_from_user_column(connection: Connection, ids: Sequence[str]) -> None:
     user: ColumnElement[str] = literal_column(connection.dialect.identifier_preparer.quote("sUserId"))
     empty = func.coalesce(q.sMakePerson, "") == ""
     connection.execute(
-        update(op_queue).where(q.sId.in_(_IDS), empty).values(sMakePerson=case((user.is_(None), ""), else_=user)),
+        update(op_queue)
+        .where(q.sId.in_(_IDS), empty)
+        .values(sMakePerson=case((user.is_(None), ""), else_=user)),
         {"ids": list(ids)},
     )

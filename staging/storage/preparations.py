@@ -19,7 +19,9 @@ class RedisPreparationStore:
     """``redis_url`` is the pub/sub server; timeouts in seconds. Raises ``unavailable`` where it cannot be reached."""
 
     def __init__(self, redis_url: str, timeout_s: float) -> None:
-        self._redis = redis.Redis.from_url(redis_url, socket_timeout=timeout_s, socket_connect_timeout=timeout_s)
+        self._redis = redis.Redis.from_url(
+            redis_url, socket_timeout=timeout_s, socket_connect_timeout=timeout_s
+        )
 
     def put(self, preparation_id: str, snapshot: Mapping[str, Any], ttl_s: int) -> None:
         try:

@@ -60,7 +60,15 @@ _FIELDS: dict[str, ColumnElement[Any]] = {
 }
 COLUMNS = [column.label(name) for name, column in _FIELDS.items()]
 _TENANT_AND_MAKER = [q.sBrandsId, q.sSubsidiaryId, q.sMakePerson]
-_BLANK = {"command_type", "form_id", "module_id", "target_table", "target_bill_id", "error_code", "payload_hash"} | {
+_BLANK = {
+    "command_type",
+    "form_id",
+    "module_id",
+    "target_table",
+    "target_bill_id",
+    "error_code",
+    "payload_hash",
+} | {
     "target_version",
     "conversation_id",
     "trace_id",
@@ -87,4 +95,6 @@ def to_operation(row: Row[Any]) -> Operation:
     values["max_attempts"] = values["max_attempts"] or 1
     values["idempotency_key"] = values["idempotency_key"] or values["id"]
     values["locale"] = values["locale"] or "zh"
-    return Operation(tenant=Tenant(row.sBrandsId or "", row.sSubsidiaryId or ""), maker=row.sMakePerson or "", **values)
+    return Operation(
+        tenant=Tenant(row.sBrandsId or "", row.sSubsidiaryId or ""), maker=row.sMakePerson or "", **values
+    )

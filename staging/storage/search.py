@@ -30,7 +30,8 @@ def _of(tenant: Tenant) -> Select[Any]:
 
 
 def _is(code: StatusCode) -> ColumnElement[bool]:
-    return q.iStatusCode == literal_column(str(int(code)))
+    same: ColumnElement[bool] = q.iStatusCode == literal_column(str(int(code)))
+    return same
 
 
 def of_maker(connection: Connection, tenant: Tenant, user_id: str, limit: int) -> MakerLists:

@@ -1,7 +1,8 @@
 """The queue's tables as SQLAlchemy sees them (CONTRACT section 1). Migrations are proven equal to this by a test.
 
-Payload columns are text on every database: what a row may hold is decided by ``domain.intake``, the same way everywhere,
-and a JSON type of PostgreSQL or MariaDB would each refuse something else. An adopted json/jsonb column works as well.
+Payload columns are text on every database: what a row may hold is decided by ``domain.intake``, the same way
+everywhere, and a JSON type of PostgreSQL or MariaDB would each refuse something else. An adopted json/jsonb
+column works as well.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from staging.storage.dialect import IdString, JsonText, UtcDateTime, db_now
 
 metadata = MetaData()
 LongText = Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb")
-_MYSQL = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4"}
+_MYSQL: dict[str, Any] = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4"}
 
 op_queue = Table(
     "ai_op_queue",
@@ -149,7 +150,6 @@ op_dependency = Table(
 )
 
 
-
 def _only(*dialects: str) -> Callable[..., bool]:
     return lambda ddl, target, bind, **kw: kw["dialect"].name in dialects
 
@@ -168,7 +168,7 @@ def _partial(name: str, *columns: Any, where: str) -> None:
 _partial("ix_ai_op_queue_due", _c.iPriority.desc(), _c.tCreateDate, _c.sId, where='"iStatusCode" = 100')
 _partial("ix_ai_op_queue_lease", _c.tLeaseUntil, where='"iStatusCode" IN (101, 102)')
 _partial("ix_ai_op_queue_waiting", _c.tNotBefore, where='"iStatusCode" = 105')
-_partial("ix_ai_op_queue_expiry", _c.tExpireAt, where="\"sStatus\" = 'pending' AND \"tExpireAt\" IS NOT NULL")
+_partial("ix_ai_op_queue_expiry", _c.tExpireAt, where='"sStatus" = \'pending\' AND "tExpireAt" IS NOT NULL')
 Index("ix_ai_op_queue_due_my", _c.iStatusCode, _c.tCreateDate, _c.sId).ddl_if(callable_=_MYSQL_FAMILY)
 Index("ix_ai_op_queue_lease_my", _c.iStatusCode, _c.tLeaseUntil).ddl_if(callable_=_MYSQL_FAMILY)
 Index("ix_ai_op_queue_expiry_my", _c.sStatus, _c.tExpireAt).ddl_if(callable_=_MYSQL_FAMILY)

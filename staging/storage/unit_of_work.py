@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
 from staging.contracts.error import ErrorCode
@@ -51,6 +51,7 @@ class QueueStore:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self._user_column: bool | None = None
 
     @contextmanager
     def begin(self) -> Iterator[UnitOfWork]:
@@ -80,12 +81,19 @@ class QueueStore:
             except SQLAlchemyError as error:
                 failure = classify_db_error(error)
                 if failure in _AGAIN and attempt < _TRIES:
-                    time.sleep(random.uniform(0.01, 0.05) * attempt)
+                    time.sleep(random.uniform(0.01, 0.05) * attempt)  # noqa: S311 - jitter, no secret
                 elif failure.is_transient:
                     raise Transient(ErrorCode.UNAVAILABLE, {"what": "queue database"}) from error
                 else:
                     raise
         raise AssertionError("unreachable")
+
+    def has_user_column(self, connection: Connection) -> bool:
+        """True for an adopted table that also has ``sUserId``; looked up once."""
+        if self._user_column is None:
+            names = {column["name"] for column in inspect(connection).get_columns("ai_op_queue")}
+            self._user_column = "sUserId" in names
+        return self._user_column
 
     def close(self) -> None:
         self.engine.dispose()

@@ -19,7 +19,9 @@ def insert_if_absent(connection: Connection, table: Table, values: Mapping[str, 
     loses only the statement, and INSERT IGNORE would swallow far more than duplicates.
     """
     if connection.dialect.name == "postgresql":
-        return connection.execute(postgresql.insert(table).values(values).on_conflict_do_nothing()).rowcount == 1
+        return (
+            connection.execute(postgresql.insert(table).values(values).on_conflict_do_nothing()).rowcount == 1
+        )
     if connection.dialect.name == "sqlite":
         return connection.execute(sqlite.insert(table).values(values).on_conflict_do_nothing()).rowcount == 1
     try:

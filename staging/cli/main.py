@@ -1,0 +1,62 @@
+"""The command ``opstage``: what it offers, and how it ends (0 done, 1 refused, 2 wrong usage, 3 unreachable)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from staging.cli import processes
+from staging.cli.console import report
+from staging.embedded.runtime import running_env
+from staging.settings import get_settings
+
+app = typer.Typer(
+    name="opstage",
+    help="Staged, confirmed, exactly-once ERP operations · 先暂存、经确认、只执行一次的 ERP 操作",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+for command in (processes.demo, processes.up, processes.worker, processes.beat, processes.flower):
+    app.command()(command)
+
+_OWN_SERVERS = ("demo", "up")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"opstage {version('opstage')}")
+        raise typer.Exit
+
+
+@app.callback()
+def before_each(
+    context: typer.Context,
+    _version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="show it · 显示版本")
+    ] = False,
+) -> None:
+    """Use the servers of an ``opstage up`` that runs on the same data directory, where nothing else is set."""
+    if context.invoked_subcommand in _OWN_SERVERS:
+        return
+    settings = get_settings()
+    for name, value in running_env(settings.data_dir).items():
+        if name.removeprefix("OPSTAGE_").lower() not in settings.model_fields_set:
+            os.environ[name] = value
+    get_settings.cache_clear()
+
+
+def main() -> None:
+    """Entry point: run the command line and end the process with the fitting code."""
+    try:
+        app()
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the outermost place: report() tells all of it
+        sys.exit(report(error))
+
+
+if __name__ == "__main__":
+    main()

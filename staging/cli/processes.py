@@ -1,0 +1,185 @@
+"""``opstage worker | beat | flower | demo | up``: the long-running processes and the two ways to run them all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+
+from staging.cli.command_lines import beat_command, flower_command, worker_command
+from staging.cli.console import Exit, say
+from staging.cli.supervisor import Part, Supervisor
+from staging.embedded.errors import embedded_error
+from staging.embedded.runtime import announced, runtime_env
+from staging.embedded.spawn import free_port, guarded, stop_group
+from staging.settings import Settings, get_settings
+
+_FLOWER_USER = "opstage"
+_DEMO_STORY = (sys.executable, "-m", "workers.erp.demo.story")
+_DEMO_SEED = (sys.executable, "-m", "workers.erp.demo.seed")
+_DEMO_ADAPTER = "workers.erp.demo:"
+_DB_UPGRADE = (sys.executable, "-m", "staging.cli.main", "db", "upgrade")
+
+
+def worker(
+    concurrency: Annotated[int | None, typer.Option(min=1, help="processes · 进程数")] = None,
+    name: Annotated[str, typer.Option(help="unique on this host · 本机内唯一的名称")] = "opstage",
+    events: Annotated[
+        bool, typer.Option(help="tell Flower of each task, half the throughput · 向 Flower 发送事件")
+    ] = False,
+) -> None:
+    """Execute operations (Celery worker) · 启动执行进程"""
+    _become(worker_command(get_settings(), concurrency=concurrency, name=name, events=events))
+
+
+def beat() -> None:
+    """Trigger the sweeper at its interval (Celery beat; any number may run) · 启动定时清扫"""
+    data_dir = get_settings().data_dir
+    data_dir.mkdir(parents=True, exist_ok=True)
+    _become(beat_command(data_dir / "beat-schedule"))
+
+
+def flower() -> None:
+    """Watch workers and executions in the browser, always with a login, loopback only · 启动 Flower 监控"""
+    settings = get_settings()
+    login = flower_login(settings)
+    _require_free(settings.flower_port)
+    _tell_flower(settings.flower_port, login, secret="flower_basic_auth" in settings.model_fields_set)
+    _become(flower_command(settings), flower_env(login))
+
+
+def demo() -> None:
+    """The main job, end to end, narrated; exit 0 only if each step was verified · 演示主流程"""
+    settings = get_settings()
+    folder = settings.data_dir.resolve() / "demo"
+    shutil.rmtree(
+        folder, ignore_errors=True
+    )  # always the same story: from an empty database and an empty queue
+    mark = secrets.token_hex(4)  # on a Redis that others use too, their workers must not take our messages
+    queues = {
+        "OPSTAGE_QUEUE_NAME": f"opstage.demo.{mark}.execute",
+        "OPSTAGE_SWEEP_QUEUE_NAME": f"opstage.demo.{mark}.sweep",
+    }
+    with _stoppable(), runtime_env(settings.model_copy(update={"data_dir": folder})) as env:
+        raise typer.Exit(_run(_DEMO_STORY, {**os.environ, **env, **queues}))
+
+
+def up() -> None:
+    """Everything on embedded defaults until Ctrl-C: worker, beat, Flower, demo ERP · 启动全套服务"""
+    settings = get_settings()
+    with _stoppable(), runtime_env(settings) as env, announced(env):
+        everything = {**os.environ, "PYTHONUNBUFFERED": "1", **env}
+        steps = [_DB_UPGRADE, *([_DEMO_SEED] if settings.erp_adapter.startswith(_DEMO_ADAPTER) else [])]
+        for step in steps:
+            code = _run(step, everything)
+            if code:
+                raise typer.Exit(code)
+        login = flower_login(settings)
+        port = _flower_port(settings)
+        everything["OPSTAGE_FLOWER_PORT"] = str(port)
+        data_dir = Path(env["OPSTAGE_DATA_DIR"])
+        parts = [
+            Part("worker", worker_command(settings, events=True)),
+            Part("beat", beat_command(data_dir / "beat-schedule")),
+            Part(
+                "flower", flower_command(settings.model_copy(update={"flower_port": port})), flower_env(login)
+            ),
+        ]
+        _tell_servers(settings, env)
+        _tell_flower(port, login, secret="flower_basic_auth" in settings.model_fields_set)
+        say("按 Ctrl-C 停止。", "Ctrl-C stops it.")
+        raise typer.Exit(Supervisor(parts, everything, Path.cwd()).run())
+
+
+def flower_login(settings: Settings) -> str:
+    """``user:password`` for Flower: the one set, else a random one for this start."""
+    return settings.flower_basic_auth.get_secret_value() or f"{_FLOWER_USER}:{secrets.token_urlsafe(15)}"
+
+
+def flower_env(login: str) -> dict[str, str]:
+    """What Flower's process needs beside the settings; "" removes a variable that would open its API to anyone."""
+    return {"FLOWER_BASIC_AUTH": login, "FLOWER_UNAUTHENTICATED_API": ""}
+
+
+def _tell_servers(settings: Settings, env: Mapping[str, str]) -> None:
+    redis = "redis://" + env["OPSTAGE_REDIS_URL"].rpartition("@")[2].removeprefix("redis://")
+    database = env["OPSTAGE_DATABASE_URL"]
+    if "@" in database:
+        database = f"{database.partition('://')[0]}://{database.rpartition('@')[2]}"
+    say(f"数据库  {database}", f"database  {database}")
+    say(f"Redis   {redis}", f"Redis     {redis}")
+    say(f"数据目录 {env['OPSTAGE_DATA_DIR']}", f"data      {env['OPSTAGE_DATA_DIR']}")
+
+
+def _tell_flower(port: int, login: str, *, secret: bool) -> None:
+    """Print where Flower is; its login too, unless the user set it and knows it."""
+    user, _, password = login.partition(":")
+    shown_zh = "" if secret else f"  用户 {user}  密码 {password}"
+    shown_en = "" if secret else f"  user {user}  password {password}"
+    say(f"Flower  http://127.0.0.1:{port}{shown_zh}", f"Flower    http://127.0.0.1:{port}{shown_en}")
+
+
+def _flower_port(settings: Settings) -> int:
+    """The port set, else the usual one, else a free one: a second set on this machine must start too."""
+    if "flower_port" in settings.model_fields_set:
+        _require_free(settings.flower_port)
+        return settings.flower_port
+    return settings.flower_port if _is_free(settings.flower_port) else free_port()
+
+
+def _require_free(port: int) -> None:
+    if not _is_free(port):
+        raise embedded_error(
+            f"端口 {port} 已被占用，请设置 OPSTAGE_FLOWER_PORT",
+            f"Port {port} is taken; set OPSTAGE_FLOWER_PORT",
+        )
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(0.5)
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def _become(command: Sequence[str], extra: Mapping[str, str] | None = None) -> NoReturn:
+    """Replace this process by ``command``, so that signals and exit codes are its own."""
+    sys.stdout.flush()
+    os.execve(command[0], list(command), {**os.environ, **(extra or {})})
+
+
+def _run(command: Sequence[str], env: Mapping[str, str]) -> int:
+    """Run a step to its end, its output ours; return its exit code. It never outlives us."""
+    sys.stdout.flush()
+    process: subprocess.Popen[bytes] = guarded(command, death_signal=signal.SIGKILL, env=env)
+    try:
+        return process.wait()
+    finally:
+        stop_group(process, signal.SIGTERM, grace_s=10)
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the block like Ctrl-C does, so that what it started is stopped on the way out."""
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise typer.Exit(Exit.INTERRUPTED) from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,39 @@
+"""The Celery worker application: ``celery -A workers.app:app worker``.
+
+Early acknowledgement and no prefetch: correctness rests on the row, its lease and the sweeper, not on the broker
+(RELIABILITY, "Design consequences").
+"""
+
+from __future__ import annotations
+
+from celery import Celery
+
+from staging.messaging.celery_dispatcher import SWEEP_TASK, make_celery
+from staging.settings import Settings, get_settings
+
+
+def make_app(settings: Settings) -> Celery:
+    app = make_celery(settings, producer=False)
+    on_redis = settings.broker.startswith("redis")
+    app.conf.update(
+        imports=["workers.tasks"],
+        task_queues=None,
+        task_acks_late=False,
+        task_reject_on_worker_lost=False,
+        worker_prefetch_multiplier=1,
+        worker_disable_prefetch=on_redis,
+        worker_concurrency=settings.worker_concurrency,
+        worker_max_tasks_per_child=5000,
+        worker_send_task_events=True,
+        worker_cancel_long_running_tasks_on_connection_loss=False,
+        worker_hijack_root_logger=False,
+        task_soft_time_limit=settings.soft_time_limit_s,
+        task_time_limit=settings.hard_time_limit_s,
+        beat_schedule={"sweep": {"task": SWEEP_TASK, "schedule": settings.sweep_interval_s}},
+        beat_schedule_filename=str(settings.data_dir / "beat-schedule"),
+        beat_max_loop_interval=min(5.0, settings.sweep_interval_s),
+    )
+    return app
+
+
+app = make_app(get_settings())

@@ -1,0 +1,38 @@
+"""What one Celery task does: run the rows it names, then go on with whatever is due, within a time budget."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+
+from staging.settings import Settings
+from staging.storage import operations
+from staging.storage.unit_of_work import QueueStore
+from workers.executor import Executor
+
+_MISSES = 3  # windows in a row in which competitors were faster
+_WINDOW = 8  # how many batches deep to look when the head of the queue is contended
+
+
+def drain(executor: Executor, store: QueueStore, settings: Settings, ids: Sequence[str]) -> bool:
+    """Execute ``ids`` and then due rows. Returns True if time was up while rows were still due: wake somebody."""
+    deadline = time.monotonic() + settings.drain_budget_s
+    size = settings.claim_batch
+    named = list(dict.fromkeys(ids))
+    while named:
+        executor.run_batch(named[:size])
+        named = named[size:]
+        if time.monotonic() > deadline:
+            return True
+    misses = 0
+    while misses < _MISSES:
+        with store.read() as connection:
+            due = [d.id for d in operations.due(connection, size if not misses else size * _WINDOW)]
+        if not due:
+            return False
+        if time.monotonic() > deadline:
+            return True
+        chosen = due if not misses else random.sample(due, min(size, len(due)))
+        misses = 0 if executor.run_batch(chosen) else misses + 1
+    return False

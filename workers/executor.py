@@ -1,0 +1,217 @@
+"""Claim → ledger → apply → classify → write back. The heart of exactly once; DESIGN section 2 is its prose.
+
+Nothing here trusts the message that led to it: ids are hints, the row says everything.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+from staging.domain.intake import parse_json
+
+from staging.contracts.status import StatusCode
+from staging.domain.errors import OpstageError, Transient
+from staging.domain.identity import new_id
+from staging.domain.operation import Operation, Told
+from staging.domain.ports import ErpAdapter, ErpTransaction, Execution
+from staging.domain.seal import is_sealed
+from staging.services.access import route_of
+from staging.services.tell import Teller
+from staging.settings import Settings
+from staging.storage import operations
+from staging.storage.unit_of_work import QueueStore, UnitOfWork
+from workers import failpoints
+from workers.admission import Admission
+from workers.outcomes import Done, failed, from_ledger, ledger_result, refused, succeeded
+from workers.reconciler import Reconciler
+from workers.writeback import LeaseLost, back_off, release, write_back
+
+log = logging.getLogger(__name__)
+
+
+class Executor:
+    """``time_limit``: exception classes by which the pool says that the task's soft limit is over."""
+
+    def __init__(
+        self,
+        store: QueueStore,
+        adapter: ErpAdapter,
+        teller: Teller,
+        settings: Settings,
+        reconciler: Reconciler,
+        time_limit: tuple[type[BaseException], ...] = (),
+    ) -> None:
+        self._store, self._adapter, self._teller, self._settings = store, adapter, teller, settings
+        self._reconciler, self._time_limit = reconciler, time_limit
+        self._admission = Admission(store, adapter, teller, settings)
+
+    def run_batch(self, ids: Sequence[str]) -> int:
+        """Admit, claim and execute what is due among ``ids``; returns how many were claimed."""
+        with self._store.read() as connection:
+            due = operations.due_among(connection, ids)
+        foreign = [d.id for d in due if d.seq == 0]
+        if foreign:
+            self._admission.admit(foreign)
+        claimed = self._claim_and_run([d.id for d in due if d.attempt == 0])
+        # Whoever has been tried before may be what killed its worker: alone, it burns no neighbour's attempts.
+        for again in (d.id for d in due if d.attempt > 0):
+            claimed += self._claim_and_run([again])
+        return claimed
+
+    def _claim_and_run(self, ids: Sequence[str]) -> int:
+        if not ids:
+            return 0
+        batch = self._claim(ids)
+        claimed_at = time.monotonic()
+        for position, operation in enumerate(batch):
+            if position and time.monotonic() - claimed_at > self._settings.lease_s / 3:
+                self._renew(batch[position:])
+                claimed_at = time.monotonic()
+            try:
+                self._run(operation)
+            except BaseException:
+                self._release(batch[position + 1 :])
+                raise
+        return len(batch)
+
+    def _claim(self, ids: Sequence[str]) -> list[Operation]:
+        def work(unit: UnitOfWork) -> list[Operation]:
+            claimed = operations.claim(unit.connection, ids, new_id(), self._settings.lease_s)
+            unit.touch(*(o.id for o in claimed))
+            failpoints.reached("W3")
+            return claimed
+
+        claimed, told = self._store.transact(work)
+        self._teller.committed(told)
+        failpoints.reached("W4", claimed[0].id if claimed else "")
+        return claimed
+
+    def _renew(self, rest: Sequence[Operation]) -> None:
+        token = rest[0].lease_token or ""
+
+        def work(unit: UnitOfWork) -> int:
+            failpoints.reached("W11")
+            return operations.renew(unit.connection, [o.id for o in rest], token, self._settings.lease_s)
+
+        held, _ = self._store.transact(work)
+        if held != len(rest):
+            log.warning(
+                "%d of %d leases were lost; their write-back will be refused", len(rest) - held, len(rest)
+            )
+
+    def _release(self, rest: Sequence[Operation]) -> None:
+        """The task ends early: hand back what was claimed but not started (or let the leases lapse)."""
+        for operation in rest:
+            self._settle(operation, lambda unit, o=operation: release(unit, o))
+
+    def _run(self, operation: Operation) -> None:
+        """One attempt. Raises only what must end the task: the time limit and the process's own end."""
+        in_commit = False
+        told: list[Told] = []
+        try:
+            execution = self._execution(operation)
+            with self._adapter.transaction() as tx:
+                failpoints.reached("W5", operation.id)
+                done = self._apply(tx, operation, execution)
+                failpoints.reached("W6", operation.id)
+                if self._settings.shared_database:
+                    unit = UnitOfWork(tx.connection)
+                    write_back(unit, operation, done)
+                    told = unit.collect()
+                in_commit = True
+                tx.commit()
+                failpoints.reached("W7", operation.id)
+                in_commit = False
+        except LeaseLost:
+            log.warning(
+                "operation %s: the lease was taken over; attempt %d undone", operation.id, operation.attempt
+            )
+            return
+        except OpstageError as error:
+            self._end(operation, refused(operation, error))
+            return
+        except BaseException as error:
+            self._broke(operation, error, in_commit)
+            if isinstance(error, self._time_limit) or not isinstance(error, Exception):
+                raise
+            return
+        failpoints.reached("W8", operation.id)
+        if self._settings.shared_database:
+            self._teller.committed(told)
+        else:
+            self._end(operation, done)
+        failpoints.reached("W10", operation.id)
+
+    def _execution(self, operation: Operation) -> Execution:
+        limits = {
+            "max_bytes": self._settings.payload_max_bytes,
+            "max_depth": self._settings.payload_max_depth,
+        }
+
+        def parsed(text: str | None) -> dict[str, object] | None:
+            return parse_json(text, max_bytes=20_000_000, max_depth=64) if text else None
+
+        return Execution(
+            op_id=operation.id,
+            actor=operation.maker_actor,
+            route=route_of(operation),
+            target_bill_id=operation.target_bill_id,
+            payload=parse_json(operation.payload_json, **limits),
+            source_ref=parsed(operation.source_ref_json),
+            pins=parsed(operation.pins_json),
+            target_version=operation.target_version,
+            prepared=is_sealed(operation, self._settings.seal_key.get_secret_value()),
+            allow_duplicate=operation.allow_duplicate,
+        )
+
+    def _apply(self, tx: ErpTransaction, operation: Operation, execution: Execution) -> Done:
+        """Ledger row first: a twin waits there, then gets the first result (201)."""
+        ledger, tenant, key = self._adapter.ledger, operation.tenant, operation.idempotency_key
+        entry = ledger.insert_first(
+            tx.connection, tenant, key, operation.id, operation.command_type, operation.payload_hash
+        )
+        if entry is not None:
+            return from_ledger(operation, entry, StatusCode.EXECUTED_BEFORE)
+        # Only now, with the ledger row held: a fence set before a lookup found nothing cannot be missed here.
+        if not self._settings.shared_database and ledger.is_fenced(
+            tx.connection, operation.id, operation.attempt
+        ):
+            raise LeaseLost(operation.id)
+        outcome = self._adapter.apply(tx, execution)
+        ledger.store_result(tx.connection, tenant, key, ledger_result(outcome))
+        return succeeded(operation, outcome)
+
+    def _broke(self, operation: Operation, error: BaseException, in_commit: bool) -> None:
+        if in_commit:
+            log.warning("operation %s: commit in doubt (%s)", operation.id, type(error).__name__)
+            try:
+                self._reconciler.resolve(operation)
+            except Transient:
+                log.warning("operation %s: queue not reachable; the lease will lapse", operation.id)
+            return
+        timed_out = isinstance(error, self._time_limit) and bool(self._time_limit)
+        if not isinstance(error, Exception):
+            self._release([operation])
+            return
+        log.warning("operation %s: attempt %d failed", operation.id, operation.attempt, exc_info=error)
+        self._end(operation, failed(operation, error, timed_out=timed_out))
+
+    def _end(self, operation: Operation, done: Done) -> None:
+        """Write the end in a queue transaction of its own: after a rollback, or with separate databases."""
+        if done.again and operation.attempt < operation.max_attempts:
+            self._settle(operation, lambda unit: back_off(unit, operation, done, self._settings))
+        else:
+            self._settle(operation, lambda unit: write_back(unit, operation, done))
+
+    def _settle(self, operation: Operation, work: object) -> None:
+        try:
+            _, told = self._store.transact(work)  # type: ignore[arg-type]
+        except LeaseLost:
+            log.warning("operation %s: the lease was taken over; result not written", operation.id)
+        except Transient:
+            log.warning("operation %s: queue not reachable; the reconciler will ask the ledger", operation.id)
+        else:
+            failpoints.reached("W9", operation.id)
+            self._teller.committed(told)

@@ -1,0 +1,47 @@
+"""The parts one worker process needs, made after fork and once per process."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+
+from staging.bootstrap import open_databases, open_dispatcher, open_teller
+from staging.settings import Settings, get_settings
+from staging.storage.unit_of_work import QueueStore
+from workers.executor import Executor
+from workers.reconciler import Reconciler
+from workers.sweeper import Sweeper
+
+
+@dataclass(frozen=True)
+class Runtime:
+    settings: Settings
+    store: QueueStore
+    executor: Executor
+    sweeper: Sweeper
+
+
+def build_runtime(settings: Settings, time_limit: tuple[type[BaseException], ...] = ()) -> Runtime:
+    """``time_limit``: the pool's soft-limit exceptions."""
+    databases = open_databases(settings, "opstage-worker")
+    store, adapter = databases.store, databases.adapter
+    dispatcher = open_dispatcher(settings)
+    teller = open_teller(settings, dispatcher)
+    reconciler = Reconciler(store, adapter, teller, settings)
+    return Runtime(
+        settings,
+        store,
+        Executor(store, adapter, teller, settings, reconciler, time_limit),
+        Sweeper(store, reconciler, teller, dispatcher, settings),
+    )
+
+
+@lru_cache(maxsize=1)
+def _of_process(pid: int, time_limit: tuple[type[BaseException], ...]) -> Runtime:
+    return build_runtime(get_settings(), time_limit)
+
+
+def runtime(time_limit: tuple[type[BaseException], ...] = ()) -> Runtime:
+    """This process's runtime. Keyed by pid: a forked child never uses its parent's connections (RELIABILITY A28)."""
+    return _of_process(os.getpid(), time_limit)

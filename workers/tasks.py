@@ -1,0 +1,28 @@
+"""The two stable task names. Bodies are three lines: everything else is testable without Celery."""
+
+from __future__ import annotations
+
+from celery.exceptions import SoftTimeLimitExceeded
+
+from staging.messaging.celery_dispatcher import EXECUTE_TASK, SWEEP_TASK
+from workers.app import app
+from workers.drain import drain
+from workers.runtime import Runtime, runtime
+
+
+def _runtime() -> Runtime:
+    return runtime((SoftTimeLimitExceeded,))
+
+
+@app.task(name=EXECUTE_TASK)
+def execute(ids: list[str]) -> None:
+    """Execute these operations, if they are due, and then whatever else is. ``ids`` are hints."""
+    own = _runtime()
+    if drain(own.executor, own.store, own.settings, [str(i) for i in ids]):
+        own.sweeper.wake()
+
+
+@app.task(name=SWEEP_TASK)
+def sweep() -> None:
+    """One round of the sweeper; beat sends it."""
+    _runtime().sweeper.sweep()

@@ -1,0 +1,73 @@
+"""The row's end: compare-and-set with the fencing token, event and audit entry, in the caller's transaction."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+
+from staging.domain.retry import backoff_s
+
+from staging.contracts.status import Status, StatusCode
+from staging.domain.identity import Actor, ActorKind
+from staging.domain.lifecycle import Verb
+from staging.domain.operation import Operation
+from staging.settings import Settings
+from staging.storage import audit, operations
+from staging.storage.dialect import db_now, db_now_plus
+from staging.storage.unit_of_work import UnitOfWork
+from workers.outcomes import Done
+
+_HOST = socket.gethostname()[:100]
+
+
+class LeaseLost(Exception):
+    """Somebody else holds the operation now: nothing of this attempt may be committed (I4)."""
+
+
+def write_back(unit: UnitOfWork, operation: Operation, done: Done, verb: Verb = Verb.FINISH) -> None:
+    """Move the operation held under its fencing token to its end. Raises ``LeaseLost``: roll back."""
+    if done.code.status is Status.SUCCESS:
+        changes = {
+            "sResultBillId": done.result_bill_id,
+            "sResultMsg": done.message,
+            "sErrorMsg": None,
+            "sErrorCode": "",
+            "tExecutedDate": db_now(),
+        }
+    else:
+        changes = operations.error_changes(done.message, done.error_code, done.detail)
+    _move(unit, operation, verb, done.code, done.message, changes)
+    actor = Actor(operation.tenant, f"worker@{_HOST}", ActorKind.SYSTEM)
+    detail = {"code": int(done.code), "attempt": operation.attempt, "resultBillId": done.result_bill_id}
+    audit.append(unit.connection, [audit.AuditEntry(actor, "execute", operation.id, detail)])
+
+
+def back_off(
+    unit: UnitOfWork, operation: Operation, done: Done, settings: Settings, verb: Verb = Verb.BACK_OFF
+) -> None:
+    """Back to 100, due again after a backoff kept in the row. Raises ``LeaseLost``."""
+    wait_s = backoff_s(operation.attempt, base_s=settings.backoff_base_s, cap_s=settings.backoff_max_s)
+    changes = {"tNotBefore": db_now_plus(wait_s), "sErrorMsg": done.message, "sErrorCode": done.error_code}
+    _move(unit, operation, verb, StatusCode.SUBMITTED, done.message, changes)
+
+
+def release(unit: UnitOfWork, operation: Operation) -> None:
+    """Back to 100 at once, the attempt not counted: it was claimed but never started. Raises ``LeaseLost``."""
+    _move(
+        unit, operation, Verb.BACK_OFF, StatusCode.SUBMITTED, "", {"iAttempt": max(0, operation.attempt - 1)}
+    )
+
+
+def _move(
+    unit: UnitOfWork,
+    operation: Operation,
+    verb: Verb,
+    code: StatusCode,
+    message: str,
+    changes: Mapping[str, object],
+) -> None:
+    if not operations.move(
+        unit.connection, verb, operation, code, token=operation.lease_token, message=message, changes=changes
+    ):
+        raise LeaseLost(operation.id)
+    unit.touch(operation.id)
