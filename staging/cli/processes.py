@@ -62,17 +62,18 @@ def flower() -> None:
 def demo() -> None:
     """The main job, end to end, narrated; exit 0 only if each step was verified · 演示主流程"""
     settings = get_settings()
-    folder = settings.data_dir.resolve() / "demo"
-    shutil.rmtree(
-        folder, ignore_errors=True
-    )  # always the same story: from an empty database and an empty queue
     mark = secrets.token_hex(4)  # on a Redis that others use too, their workers must not take our messages
+    folder = settings.data_dir.resolve() / "demo" / mark  # always from an empty database and an empty queue
     queues = {
         "OPSTAGE_QUEUE_NAME": f"opstage.demo.{mark}.execute",
         "OPSTAGE_SWEEP_QUEUE_NAME": f"opstage.demo.{mark}.sweep",
     }
     with _stoppable(), runtime_env(settings.model_copy(update={"data_dir": folder})) as env:
-        raise typer.Exit(_run(_DEMO_STORY, {**os.environ, **env, **queues}))
+        code = _run(_DEMO_STORY, {**os.environ, **env, **queues})
+    if code:
+        say(f"演示数据保留在 {folder}", f"What the demo left is in {folder}")
+        raise typer.Exit(code)
+    shutil.rmtree(folder)
 
 
 def up() -> None:
