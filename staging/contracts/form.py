@@ -258,9 +258,8 @@ class Form(Entry):
     stock: StockEffect | None = None
     lock_when_referenced_by: list[str] = Field(
         default_factory=list,
-        description="'form.field' or 'form.child.field': cancelExamine/invalid refused while such
-        a valid
-        record exists",
+        description="'form.field' or 'form.child.field': cancelExamine and invalid are refused while a valid record"
+        " refers to this one",
     )
     fields: list[FormField]
     children: list[Child] = Field(default_factory=list)

@@ -67,8 +67,7 @@ class InspectService:
             mine = search.of_maker(connection, actor.tenant, actor.user_id, _TODO_LIMIT)
             approvals = search.for_approval(connection, actor.tenant, actor.user_id, _TODO_LIMIT)
         return Todos(
-            waiting=[o for o in mine.waiting]
-            + [o for o in approvals if may_approve(actor, o, self._adapter)],
+            waiting=list(mine.waiting) + [o for o in approvals if may_approve(actor, o, self._adapter)],
             running=mine.running,
             recent=mine.recent,
         )

@@ -50,8 +50,9 @@ class Snapshot:
                         s.prepared.target_bill_id,
                         s.prepared.payload,
                         s.prepared.source_ref,
+                        s.prepared.pins,
+                        s.item.allow_duplicate,
                     ]
-                    + [s.prepared.pins, s.item.allow_duplicate]
                     for s in self.items
                 ],
             }
