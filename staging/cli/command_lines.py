@@ -11,16 +11,13 @@ CELERY_APP = "workers.app:app"
 _CELERY = (sys.executable, "-m", "celery", "-A", CELERY_APP)
 
 
-def worker_command(
-    settings: Settings, *, concurrency: int | None = None, name: str = "opstage", events: bool = False
-) -> list[str]:
-    """A Celery worker on both queues. ``events``: tell Flower about each task, at about half the throughput."""
+def worker_command(settings: Settings, *, concurrency: int | None = None, name: str = "opstage") -> list[str]:
+    """A Celery worker on both queues; ``name`` unique among the workers of this host."""
     return [
         *(*_CELERY, "worker", "--queues", f"{settings.queue_name},{settings.sweep_queue_name}"),
         *("--concurrency", str(concurrency or settings.worker_concurrency), "--hostname", f"{name}@%h"),
         # no worker needs to know another: rows, leases and the sweeper are how they meet
         *("--without-gossip", "--without-mingle", "--loglevel", "INFO"),
-        *(["--task-events"] if events else []),
     ]
 
 

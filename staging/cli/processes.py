@@ -35,12 +35,9 @@ _DB_UPGRADE = (sys.executable, "-m", "staging.cli.main", "db", "upgrade")
 def worker(
     concurrency: Annotated[int | None, typer.Option(min=1, help="processes · 进程数")] = None,
     name: Annotated[str, typer.Option(help="unique on this host · 本机内唯一的名称")] = "opstage",
-    events: Annotated[
-        bool, typer.Option(help="tell Flower of each task, half the throughput · 向 Flower 发送事件")
-    ] = False,
 ) -> None:
     """Execute operations (Celery worker) · 启动执行进程"""
-    _become(worker_command(get_settings(), concurrency=concurrency, name=name, events=events))
+    _become(worker_command(get_settings(), concurrency=concurrency, name=name))
 
 
 def beat() -> None:
@@ -91,7 +88,7 @@ def up() -> None:
         everything["OPSTAGE_FLOWER_PORT"] = str(port)
         data_dir = Path(env["OPSTAGE_DATA_DIR"])
         parts = [
-            Part("worker", worker_command(settings, events=True)),
+            Part("worker", worker_command(settings)),
             Part("beat", beat_command(data_dir / "beat-schedule")),
             Part(
                 "flower", flower_command(settings.model_copy(update={"flower_port": port})), flower_env(login)

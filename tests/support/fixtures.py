@@ -83,11 +83,9 @@ def start_worker(tmp_path: Path) -> Iterator[StartWorker]:
     """``start_worker(env, name="w1", concurrency=2)`` → a ready WorkerProcess; all are stopped at the end."""
     started: list[WorkerProcess] = []
 
-    def start(
-        env: Mapping[str, str], *, name: str = "", concurrency: int = 1, events: bool = False
-    ) -> WorkerProcess:
+    def start(env: Mapping[str, str], *, name: str = "", concurrency: int = 1) -> WorkerProcess:
         name = name or f"worker{len(started) + 1}"
-        worker = WorkerProcess(env, tmp_path, name=name, concurrency=concurrency, events=events)
+        worker = WorkerProcess(env, tmp_path, name=name, concurrency=concurrency)
         started.append(worker)
         return worker.start()
 

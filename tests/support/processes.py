@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Self
 
 import psutil
+import pytest
 
 from staging.cli.command_lines import beat_command, worker_command
 from staging.embedded.spawn import guarded, kill_group, stop_group
@@ -73,15 +74,13 @@ class LoggedProcess:
             if text in self.log()[after:]:
                 return True
             if not self.alive():
-                raise AssertionError(
-                    f"{self.name} ended with {self.process.returncode}:\n{self.log()[after:]}"
-                )
+                raise AssertionError(f"{self.name} ended with {self.process.returncode}")
             return False
 
         try:
             wait_until(seen, timeout_s, f"{text!r} in the log of {self.name}")
         except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.log()[-4000:]}") from None
+            pytest.fail(f"{error}\n{self.log()[after:][-2000:]}", pytrace=False)
 
     def wait_exit(self, timeout_s: float) -> int:
         """The exit code (negative: the signal), waiting at most ``timeout_s`` seconds."""
@@ -130,10 +129,9 @@ class WorkerProcess(LoggedProcess):
         *,
         name: str = "worker",
         concurrency: int = 1,
-        events: bool = False,
     ) -> None:
         settings = settings_from(env)
-        command = worker_command(settings, concurrency=concurrency, name=name, events=events)
+        command = worker_command(settings, concurrency=concurrency, name=name)
         super().__init__(command, env, folder, name)
 
 
