@@ -83,7 +83,8 @@ def announced(env: Mapping[str, str]) -> Iterator[None]:
         try:
             yield
         finally:
-            path.unlink(missing_ok=True)
+            state.seek(0)
+            state.truncate()
 
 
 def running_env(data_dir: Path) -> dict[str, str]:
@@ -95,6 +96,6 @@ def running_env(data_dir: Path) -> dict[str, str]:
         try:
             fcntl.flock(state, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:  # somebody holds it, so what it says is true
-            env: dict[str, str] = json.load(state)
+            env: dict[str, str] = json.loads(state.read() or "{}")
             return env
     return {}  # left behind by a set that was killed

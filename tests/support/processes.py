@@ -77,10 +77,13 @@ class LoggedProcess:
                 raise AssertionError(f"{self.name} ended with {self.process.returncode}")
             return False
 
+        problem = ""
         try:
             wait_until(seen, timeout_s, f"{text!r} in the log of {self.name}")
         except AssertionError as error:
-            pytest.fail(f"{error}\n{self.log()[after:][-2000:]}", pytrace=False)
+            problem = str(error)
+        if problem:
+            pytest.fail(f"{problem}\n{self.log()[after:][-2000:]}", pytrace=False)
 
     def wait_exit(self, timeout_s: float) -> int:
         """The exit code (negative: the signal), waiting at most ``timeout_s`` seconds."""
