@@ -127,6 +127,11 @@ class FormField(Entry):
         return self.writable and self.computed is None
 
 
+class Tenancy(Entry):
+    brands: SqlName = "sBrandsId"
+    subsidiary: SqlName = "sSubsidiaryId"
+
+
 class Child(Entry):
     """Lines below a master (or below another line). ``parent`` is the column holding the upper row's key."""
 
@@ -135,17 +140,15 @@ class Child(Entry):
     table: SqlName
     key: SqlName = "sId"
     parent: SqlName = "sParentId"
+    tenant: Tenancy | None = Field(
+        default=None, description="columns in which lines repeat the tenant, if they do"
+    )
     line_no: SqlName | None = "iOrder"
     min_lines: int = Field(default=0, ge=0)
     max_lines: int = Field(default=500, gt=0)
     fields: list[FormField]
     children: list[Child] = Field(default_factory=list)
     unique: list[PublicName] = Field(default_factory=list, description="no two lines alike in these")
-
-
-class Tenancy(Entry):
-    brands: SqlName = "sBrandsId"
-    subsidiary: SqlName = "sSubsidiaryId"
 
 
 class Stamp(Entry):
@@ -225,7 +228,11 @@ class Generate(Entry):
 
 class StockEffect(Entry):
     """On examine: lines move stock. ``direction`` +1 inbound, -1 outbound; below zero is refused,
-    cancelExamine reverses."""
+    cancelExamine reverses.
+
+    Where a part of the stock is promised to somebody (``reserved_column``), only a line that fulfils a promise
+    (its ``fulfils_column`` is filled) may take it, and uses the promise up; the others leave what is reserved.
+    """
 
     child: PublicName
     product: PublicName
@@ -233,9 +240,12 @@ class StockEffect(Entry):
     quantity: PublicName
     direction: Literal[1, -1]
     table: SqlName
+    key: SqlName = "sId"
     product_column: SqlName
     warehouse_column: SqlName
     quantity_column: SqlName
+    reserved_column: SqlName | None = None
+    fulfils_column: SqlName | None = None
 
 
 class Form(Entry):
