@@ -1,0 +1,179 @@
+"""The ledger: what happened under an idempotency key, written in the transaction of the business change.
+
+Twins (two attempts under one key, at once) meet at the ledger row: the second insert waits until the first commits or
+rolls back, then either finds the first one's entry or runs itself. Waits end at the connection's lock timeout, with an
+error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import Connection, Select, bindparam, func, select, update
+from sqlalchemy.dialects.mysql import insert as mysql_insert
+from sqlalchemy.dialects.postgresql import insert as pg_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.sql.dml import Insert
+
+from staging.domain.canonical import decimal_text
+from staging.domain.identity import Tenant
+from staging.domain.ports import LedgerEntry
+from staging.storage.dialect import is_mysql
+from workers.erp.tables import op_fence, op_ledger
+
+_DUPLICATE_KEY = 1062
+_PROBE = "probe"  # command type of the row a lookup inserts and rolls back; never committed
+_l, _f = op_ledger.c, op_fence.c
+
+_OF_KEY = (
+    _l.sIdempotencyKey == bindparam("k"),
+    _l.sBrandsId == bindparam("b"),
+    _l.sSubsidiaryId == bindparam("s"),
+)
+_ENTRY = select(_l.sOpId, _l.sCommandType, _l.sPayloadHash, _l.sResult).where(*_OF_KEY)
+# A locking read is a current read whatever the isolation level; on PostgreSQL and SQLite the plain one is.
+_ENTRY_MYSQL = _ENTRY.with_for_update(read=True)
+_RESULT = update(op_ledger).where(*_OF_KEY).values(sResult=bindparam("result"))
+_FENCED = select(_f.iAttempt).where(_f.sOpId == bindparam("op"))
+_FENCED_MYSQL = _FENCED.with_for_update(read=True)
+
+_COUNTED = {"preserve_rowcount": True}  # SQLAlchemy keeps an INSERT's row count only when asked to
+_INSERT: dict[str, Insert] = {
+    "postgresql": pg_insert(op_ledger).on_conflict_do_nothing().execution_options(**_COUNTED),
+    "sqlite": sqlite_insert(op_ledger).on_conflict_do_nothing().execution_options(**_COUNTED),
+    # Never INSERT IGNORE: it would also swallow a value too long or of the wrong type. 1062 alone is caught.
+    "mysql": mysql_insert(op_ledger),
+}
+
+
+def _fence_statements() -> dict[str, Insert]:
+    pg, lite, my = pg_insert(op_fence), sqlite_insert(op_fence), mysql_insert(op_fence)
+    return {
+        "postgresql": pg.on_conflict_do_update(
+            index_elements=[_f.sOpId], set_={"iAttempt": func.greatest(_f.iAttempt, pg.excluded.iAttempt)}
+        ),
+        "sqlite": lite.on_conflict_do_update(
+            index_elements=[_f.sOpId], set_={"iAttempt": func.max(_f.iAttempt, lite.excluded.iAttempt)}
+        ),
+        "mysql": my.on_duplicate_key_update(iAttempt=func.greatest(_f.iAttempt, my.inserted.iAttempt)),
+    }
+
+
+_FENCE = _fence_statements()
+
+
+class SqlLedger:
+    """``ports.Ledger`` over SQLAlchemy Core: ``connection`` is an open ``Connection`` of the ERP database.
+
+    Database errors (lock timeout, deadlock, lost connection) come out as SQLAlchemy raised them: the transaction has to
+    be rolled back as a whole, and the whole of it may be tried again.
+    """
+
+    def insert_first(
+        self,
+        connection: Connection,
+        tenant: Tenant,
+        key: str,
+        op_id: str,
+        command_type: str,
+        payload_hash: str,
+    ) -> LedgerEntry | None:
+        """Insert the row and return None, or return the committed entry that was there before (waits for a twin).
+
+        Must be the first statement of the transaction that makes the business change.
+        """
+        row = {
+            "sIdempotencyKey": key,
+            "sBrandsId": tenant.brands_id,
+            "sSubsidiaryId": tenant.subsidiary_id,
+            "sOpId": op_id,
+            "sCommandType": command_type,
+            "sPayloadHash": payload_hash,
+        }
+        if self._inserted(connection, row):
+            return None
+        entry = self._entry(connection, tenant, key)
+        if entry is None:
+            # Conflict with a row that cannot be read: someone deletes ledger rows, or isolation is not READ COMMITTED.
+            raise RuntimeError(f"ledger row of key {key!r} conflicts but cannot be read; nothing was done")
+        return entry
+
+    def store_result(
+        self, connection: Connection, tenant: Tenant, key: str, result: Mapping[str, Any]
+    ) -> None:
+        """Keep ``result`` (JSON-ready; Decimals become exact strings) in the row this transaction inserted."""
+        text = json.dumps(dict(result), ensure_ascii=False, allow_nan=False, default=_exact)
+        done = connection.execute(_RESULT, {**_key(tenant, key), "result": text})
+        if done.rowcount != 1:
+            raise RuntimeError(f"ledger row of key {key!r} is gone; nothing may be committed")
+
+    def lookup(self, connection: Connection, tenant: Tenant, key: str) -> LedgerEntry | None:
+        """The committed entry, or None: *absent*, proven. Any doubt raises (lock timeout, deadlock, lost connection).
+
+        Proof of absence: a row under the key could be inserted (and is taken back), so no twin had one in flight. It
+        holds for attempts that begin later only if they are fenced: ``fence`` and commit before calling this. Call it
+        in a (writing) transaction of its own that is rolled back afterwards.
+        """
+        savepoint = connection.begin_nested()
+        entry = self.insert_first(connection, tenant, key, "", _PROBE, "")
+        # Not in a finally: a deadlock has already undone the savepoint, and its error must get out.
+        savepoint.rollback()
+        return entry
+
+    def fence(self, connection: Connection, op_id: str, attempt: int) -> None:
+        """Bar attempts up to and including ``attempt`` of ``op_id`` from committing; a fence never goes down.
+
+        Takes effect with the caller's commit. Needed where queue and ERP are separate databases, so that no attempt can
+        commit after ``lookup`` answered *absent*.
+        """
+        connection.execute(_FENCE[_family(connection)], {"sOpId": op_id, "iAttempt": attempt})
+
+    def is_fenced(self, connection: Connection, op_id: str, attempt: int) -> bool:
+        """True if ``attempt`` must not commit. Ask after ``insert_first`` in the same transaction, never before it.
+
+        In that order there is no gap: either the lookup waits for our ledger row, or we see the fence set before it.
+        """
+        statement = _FENCED_MYSQL if is_mysql(connection.dialect) else _FENCED
+        fenced_to = connection.execute(statement, {"op": op_id}).scalar()
+        return fenced_to is not None and int(fenced_to) >= attempt
+
+    @staticmethod
+    def _inserted(connection: Connection, row: Mapping[str, str]) -> bool:
+        statement = _INSERT[_family(connection)]
+        if not is_mysql(connection.dialect):
+            return connection.execute(statement, row).rowcount == 1
+        try:
+            connection.execute(statement, row)
+        except IntegrityError as error:
+            # InnoDB undoes the statement alone; the transaction goes on.
+            if error.orig is None or not error.orig.args or error.orig.args[0] != _DUPLICATE_KEY:
+                raise
+            return False
+        return True
+
+    @staticmethod
+    def _entry(connection: Connection, tenant: Tenant, key: str) -> LedgerEntry | None:
+        statement: Select[Any] = _ENTRY_MYSQL if is_mysql(connection.dialect) else _ENTRY
+        found = connection.execute(statement, _key(tenant, key)).first()
+        if found is None:
+            return None
+        op_id, command_type, payload_hash, result = found
+        return LedgerEntry(op_id, command_type, payload_hash, None if result is None else json.loads(result))
+
+
+def _family(connection: Connection) -> str:
+    return "mysql" if is_mysql(connection.dialect) else connection.dialect.name
+
+
+def _key(tenant: Tenant, key: str) -> dict[str, str]:
+    return {"k": key, "b": tenant.brands_id, "s": tenant.subsidiary_id}
+
+
+def _exact(value: object) -> str:
+    if isinstance(value, Decimal):
+        return decimal_text(value)
+    raise TypeError(f"{type(value).__name__} is not JSON-ready")
