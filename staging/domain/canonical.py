@@ -134,4 +134,4 @@ def _scalar(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(str(text), ensure_ascii=False)
+    return json.dumps(str.__str__(text), ensure_ascii=False)
