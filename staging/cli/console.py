@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from staging.contracts.error import ErrorBody, ErrorCode, ErrorResponse
 from staging.domain.errors import OpstageError
-from staging.settings import get_settings
+from staging.settings import Settings, get_settings
 
 
 class Exit(IntEnum):
@@ -48,7 +48,7 @@ def report(error: BaseException) -> Exit:
     if isinstance(error, OpstageError):
         unreachable = error.code is ErrorCode.UNAVAILABLE
         return _tell(error.body(locale()), Exit.UNREACHABLE if unreachable else Exit.REFUSED)
-    if isinstance(error, ValidationError):
+    if isinstance(error, ValidationError) and error.title == Settings.__name__:
         return _tell(_body(ErrorCode.PAYLOAD_INVALID, *_settings_problem(error)), Exit.USAGE)
     service = _unreachable_service(error)
     if service:
