@@ -15,8 +15,11 @@ from staging.messaging.celery_dispatcher import CeleryDispatcher, make_celery
 from staging.messaging.redis_notifier import RedisNotifier
 from staging.services.confirm import ConfirmService
 from staging.services.control import ControlService
+from staging.services.feed import FeedService
+from staging.services.health import HealthService
 from staging.services.inspect import InspectService
 from staging.services.prepare import PrepareService
+from staging.services.search import SearchService
 from staging.services.tell import Teller
 from staging.settings import Settings, get_settings
 from staging.storage.engine import make_engine
@@ -68,9 +71,13 @@ def open_dispatcher(settings: Settings) -> Dispatcher:
     return CeleryDispatcher(make_celery(settings, producer=True), settings.queue_name)
 
 
+def open_notifier(settings: Settings) -> RedisNotifier:
+    return RedisNotifier(settings.redis_url.get_secret_value(), settings.publish_timeout_s)
+
+
 def open_teller(settings: Settings, dispatcher: Dispatcher) -> Teller:
     redis_url = settings.redis_url.get_secret_value()
-    notifier = RedisNotifier(redis_url, settings.publish_timeout_s)
+    notifier = open_notifier(settings)
     same = urlsplit(redis_url)[1] == urlsplit(settings.broker)[1]
     return Teller(notifier, dispatcher, same_server=same)
 
@@ -83,6 +90,10 @@ class Services:
     confirm: ConfirmService
     control: ControlService
     inspect: InspectService
+    search: SearchService
+    feed: FeedService
+    health: HealthService
+    settings: Settings
     databases: Databases
 
 
@@ -104,6 +115,10 @@ def open_services(settings: Settings | None = None) -> Iterator[Services]:
             confirm=ConfirmService(store, prepare, adapter, teller, settings, utc_now),
             control=ControlService(store, adapter, teller),
             inspect=InspectService(store, adapter),
+            search=SearchService(store),
+            feed=FeedService(store),
+            health=HealthService(store, open_notifier(settings)),
+            settings=settings,
             databases=databases,
         )
     finally:

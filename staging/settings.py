@@ -73,6 +73,19 @@ class Settings(BaseSettings):
     payload_max_bytes: int = Field(default=1_000_000, gt=0)
     payload_max_depth: int = Field(default=12, gt=0)
 
+    api_host: str = "127.0.0.1"
+    api_port: int = Field(default=8000, gt=0, le=65535)
+    auth: Literal["static", "jwt", "introspect"] = "static"
+    tokens_file: Path | None = Field(default=None, description="static: hashed tokens; empty: tokens.json in data_dir")
+    jwt_jwks_url: str = Field(default="", description="jwt: where the issuer publishes its keys")
+    jwt_issuer: str = ""
+    jwt_audience: str = ""
+    introspect_url: str = Field(default="", description="introspect: the ERP's whoami; gets the bearer token")
+    introspect_cache_s: float = Field(default=30.0, ge=0, le=30.0)
+    rate_limit: str = Field(default="600/minute", description="requests per credential, e.g. 600/minute")
+    body_max_bytes: int = Field(default=2_000_000, gt=0)
+    stream_heartbeat_s: float = Field(default=15.0, gt=0)
+
     flower_port: int = 5555
     flower_basic_auth: SecretStr = SecretStr("")
 
@@ -85,6 +98,11 @@ class Settings(BaseSettings):
     def erp_url(self) -> str:
         """Database of the ERP (the queue's own where none is set)."""
         return self.erp_database_url or self.database_url
+
+    @property
+    def tokens_path(self) -> Path:
+        """File of hashed tokens for ``auth=static``."""
+        return self.tokens_file or self.data_dir / "tokens.json"
 
     @property
     def shared_database(self) -> bool:

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from staging.contracts.preparation import PrepareItem, Preview
+from staging.contracts.query import QueryRequest, QueryResult
 from staging.domain.identity import Actor, Tenant
 from staging.domain.operation import Told
 
@@ -134,6 +135,21 @@ class ErpAdapter(Protocol):
 
     def restore_payload(self, prepared: Prepared) -> dict[str, Any]:
         """The prepared payload as input of another ``prepare`` (person's edits, re-staging)."""
+
+    def forms(self, actor: Actor, q: str) -> list[dict[str, Any]]:
+        """Forms the actor may act on: id, label, module, opTypes; ``q``: words of id or label, empty for all."""
+
+    def form_schema(self, actor: Actor, form_id: str) -> dict[str, Any]:
+        """A form for rendering, labels in the actor's language. Raises form_not_found."""
+
+    def field_options(self, actor: Actor, form_id: str, field: str, q: str, page: int) -> QueryResult:
+        """Choices of a reference field. Raises form_not_found, field_unknown."""
+
+    def lookup_record(self, actor: Actor, form_id: str, record: str) -> dict[str, Any]:
+        """One record by id or document number. Raises record_not_found, record_ambiguous."""
+
+    def query_records(self, actor: Actor, form_id: str, request: QueryRequest) -> QueryResult:
+        """Query Framework over the form's records, within the actor's tenant and grants."""
 
     def transaction(self) -> AbstractContextManager[ErpTransaction]:
         """BEGIN on the ERP database; rolls back on leaving unless committed. Never retries by itself."""

@@ -36,6 +36,7 @@ class RedisNotifier:
         """True if handed to the server; False, logged, if it could not be reached: listeners then ask or read
         events."""
         pipeline = self._redis.pipeline(transaction=False)
+        pipeline.ping()  # so that publishing nothing still says whether the server is there
         for told in events:
             message = told.event.model_dump_json(by_alias=True)
             tenant = told.tenant

@@ -1,0 +1,94 @@
+"""Operations: look, wait, list, and what people, operators and the ERP do to them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Query
+
+from staging.api.body import StrictRoute
+from staging.api.context import ActorDep, ServicesDep
+from staging.api.errors import RESPONSES
+from staging.contracts.error import Wire
+from staging.contracts.operation import OperationView, TodoView
+from staging.contracts.query import QueryRequest, QueryResult
+from staging.services.view import view_of
+
+router = APIRouter(prefix="/v1", tags=["operations"], route_class=StrictRoute, responses=RESPONSES)
+
+
+class Reason(Wire):
+    """Why; shown to the maker."""
+
+    reason: str = ""
+
+
+class Completion(Wire):
+    """The record a 103 became in the ERP, or why it did not. Exactly one of the two."""
+
+    result_bill_id: str = ""
+    error: str = ""
+
+
+@router.post("/operations/query", operation_id="queryOperations")
+def query_operations(request: QueryRequest, actor: ActorDep, services: ServicesDep) -> QueryResult:
+    """Query Framework over operations: one's own, or the tenant's for an operator."""
+    return services.search.query(actor, request)
+
+
+@router.get("/operations/{op_id}", operation_id="getOperation")
+def get_operation(op_id: str, actor: ActorDep, services: ServicesDep) -> OperationView:
+    """All of one operation."""
+    return view_of(services.inspect.get(actor, op_id), actor.locale)
+
+
+@router.post("/operations/{op_id}/cancel", operation_id="cancelOperation")
+def cancel(
+    op_id: str, actor: ActorDep, services: ServicesDep, request: Annotated[Reason | None, Body()] = None
+) -> OperationView:
+    """Stop what no worker has yet."""
+    return view_of(services.control.cancel(actor, op_id, request.reason if request else ""), actor.locale)
+
+
+@router.post("/operations/{op_id}/retry", operation_id="retryOperation")
+def retry(op_id: str, actor: ActorDep, services: ServicesDep) -> OperationView:
+    """423, 500 or 504 once more, with fresh attempts."""
+    return view_of(services.control.retry(actor, op_id), actor.locale)
+
+
+@router.post("/operations/{op_id}/approve", operation_id="approveOperation")
+def approve(op_id: str, actor: ActorDep, services: ServicesDep) -> OperationView:
+    """A second person's yes to a 104."""
+    return view_of(services.control.approve(actor, op_id), actor.locale)
+
+
+@router.post("/operations/{op_id}/reject", operation_id="rejectOperation")
+def reject(
+    op_id: str, actor: ActorDep, services: ServicesDep, request: Annotated[Reason | None, Body()] = None
+) -> OperationView:
+    """A second person's no to a 104."""
+    return view_of(services.control.reject(actor, op_id, request.reason if request else ""), actor.locale)
+
+
+@router.post("/operations/{op_id}/complete", operation_id="completeOperation")
+def complete(op_id: str, request: Completion, actor: ActorDep, services: ServicesDep) -> OperationView:
+    """The ERP's callback for a 103."""
+    done = services.control.complete(actor, op_id, result_bill_id=request.result_bill_id, error=request.error)
+    return view_of(done, actor.locale)
+
+
+@router.get("/todos", operation_id="getTodos")
+def todos(
+    actor: ActorDep, services: ServicesDep, limit: Annotated[int, Query(ge=1, le=200)] = 50
+) -> TodoView:
+    """ "My AI todos": what waits for me, then what runs, then what ended lately."""
+    found = services.inspect.todos(actor)
+
+    def views(operations: list[object]) -> list[OperationView]:
+        return [view_of(o, actor.locale) for o in operations[:limit]]  # type: ignore[arg-type]
+
+    return TodoView(
+        waiting=views(list(found.waiting)),
+        running=views(list(found.running)),
+        recent=views(list(found.recent)),
+    )

@@ -1,0 +1,59 @@
+"""Prepare, look again, drop, confirm."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Response
+
+from staging.api.body import StrictRoute
+from staging.api.context import ActorDep, ServicesDep
+from staging.api.errors import RESPONSES
+from staging.contracts.error import Wire
+from staging.contracts.operation import OperationView
+from staging.contracts.preparation import ConfirmRequest, Preparation, PrepareRequest
+from staging.services.view import view_of
+
+router = APIRouter(
+    prefix="/v1/preparations", tags=["preparations"], route_class=StrictRoute, responses=RESPONSES
+)
+
+
+class Confirmed(Wire):
+    operations: list[OperationView]
+
+
+_EXAMPLE = {"formId": "quotation", "opType": "create", "payload": {"customer": "C0001", "title": "2027 台历"}}
+
+
+@router.post("", operation_id="prepare")
+def prepare(
+    request: Annotated[PrepareRequest, Body(examples=[_EXAMPLE])], actor: ActorDep, services: ServicesDep
+) -> Preparation:
+    """Validate a change and show it. Writes no business data."""
+    return services.prepare.prepare(actor, request)
+
+
+@router.get("/{preparation_id}", operation_id="getPreparation")
+def get_preparation(preparation_id: str, actor: ActorDep, services: ServicesDep) -> Preparation:
+    """The preview again."""
+    return services.prepare.get(actor, preparation_id)
+
+
+@router.delete("/{preparation_id}", status_code=204, operation_id="dropPreparation")
+def drop_preparation(preparation_id: str, actor: ActorDep, services: ServicesDep) -> Response:
+    """Drop a preparation: it can no longer be confirmed."""
+    services.prepare.drop(actor, preparation_id)
+    return Response(status_code=204)
+
+
+@router.post("/{preparation_id}/confirm", status_code=202, operation_id="confirmPreparation")
+def confirm(
+    preparation_id: str,
+    actor: ActorDep,
+    services: ServicesDep,
+    request: Annotated[ConfirmRequest | None, Body()] = None,
+) -> Confirmed:
+    """A person's yes. Idempotent: a repeat returns the same operations."""
+    confirmed = services.confirm.confirm(actor, preparation_id, request)
+    return Confirmed(operations=[view_of(o, actor.locale) for o in confirmed])

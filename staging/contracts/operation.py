@@ -1,0 +1,76 @@
+"""An operation as people and programs see it over HTTP, MCP and the command line."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from staging.contracts.error import Wire
+
+
+class OperationView(Wire):
+    """Everything about one operation that its owner may see. Times are UTC; ``code`` is null on legacy rows only.
+
+    ``meaning`` is the code in the reader's language, ``message`` what the row says. ``error`` is the wire
+    error body of a failure, with details, candidates or the three-way conflict. ``preview`` is what the person
+    confirmed.
+    """
+
+    id: str
+    seq: int
+    status: str
+    code: int | None
+    meaning: str
+    message: str
+    op_type: str
+    command_type: str
+    form_id: str
+    module_id: str
+    target_bill_id: str
+    maker: str
+    auto_execute: bool
+    requires_approval: bool
+    confirmed_by: str | None
+    approved_by: str | None
+    result_bill_id: str | None
+    link: str | None
+    error: dict[str, Any] | None
+    payload: Any
+    preview: dict[str, Any] | None
+    created_at: datetime | None
+    confirmed_at: datetime | None
+    executed_at: datetime | None
+    expires_at: datetime | None
+    not_before: datetime | None
+    attempt: int
+    max_attempts: int
+    conversation_id: str
+    trace_id: str
+    preparation_id: str | None
+    idempotency_key: str
+    payload_hash: str
+    can_cancel: bool
+    can_retry: bool
+
+
+class OperationEntry(Wire):
+    """One event of an operation's journal."""
+
+    seq: int
+    verb: str
+    status: str
+    code: int
+    meaning: str
+    attempt: int
+    message: str
+    actor: str
+    actor_kind: str
+    at: datetime
+
+
+class TodoView(Wire):
+    """ "My AI todos": what waits for me, what is under way, what ended lately."""
+
+    waiting: list[OperationView]
+    running: list[OperationView]
+    recent: list[OperationView]

@@ -1,0 +1,60 @@
+"""The Query Framework's request and result (CONTRACT section 5), one shape for forms, operations and domain queries."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from staging.contracts.error import Wire
+
+DEFAULT_SIZE = 20
+MAX_SIZE = 200
+
+
+class PageRequest(Wire):
+    """``number`` from 1. A ``size`` above 200 is clamped, with a warning. Limits are checked by ``domain.query``."""
+
+    number: int = Field(default=1, description="from 1")
+    size: int = Field(default=DEFAULT_SIZE, description="1 to 200; more is clamped with a warning")
+
+
+class SortKey(Wire):
+    field: str
+    direction: str = Field(default="ASC", description="ASC or DESC")
+
+
+class QueryRequest(Wire):
+    """``filter``: per form, see its schema; empty means all that the caller may see."""
+
+    filter: dict[str, Any] = Field(default_factory=dict)
+    page: PageRequest = PageRequest()
+    sort: list[SortKey] = Field(default_factory=list, max_length=10)
+
+
+class AppliedSort(Wire):
+    field: str
+    direction: Literal["ASC", "DESC"]
+
+
+class PageInfo(Wire):
+    """``total`` is null where counting would cost too much; ``has_more`` is always true to the data."""
+
+    number: int
+    size: int
+    total: int | None
+    has_more: bool
+
+
+class QueryWarning(Wire):
+    code: str
+    message: str
+
+
+class QueryResult(Wire):
+    """``applied_sort`` is what really applied, public names, the unique id last."""
+
+    items: list[dict[str, Any]]
+    page: PageInfo
+    applied_sort: list[AppliedSort]
+    warnings: list[QueryWarning] = []
