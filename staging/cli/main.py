@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from staging.cli import processes
+from staging.cli import database, processes
 from staging.cli.console import report
 from staging.embedded.runtime import running_env
 from staging.settings import get_settings
@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 for command in (processes.demo, processes.up, processes.worker, processes.beat, processes.flower):
     app.command()(command)
+app.add_typer(database.app)
 
 _OWN_SERVERS = ("demo", "up")
 
