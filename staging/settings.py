@@ -55,7 +55,9 @@ class Settings(BaseSettings):
     lock_timeout_s: float = Field(default=3.0, gt=0)
     soft_time_limit_s: float = Field(default=45.0, gt=0)
     hard_time_limit_s: float = Field(default=60.0, gt=0)
-    grace_s: float = Field(default=10.0, ge=0, description="what a dying process may still need after the hard limit")
+    grace_s: float = Field(
+        default=10.0, ge=0, description="what a dying process may still need after the hard limit"
+    )
     lease_s: float = Field(default=90.0, gt=0)
     visibility_timeout_s: int = Field(default=3600, gt=0)
 
@@ -76,7 +78,9 @@ class Settings(BaseSettings):
     api_host: str = "127.0.0.1"
     api_port: int = Field(default=8000, gt=0, le=65535)
     auth: Literal["static", "jwt", "introspect"] = "static"
-    tokens_file: Path | None = Field(default=None, description="static: hashed tokens; empty: tokens.json in data_dir")
+    tokens_file: Path | None = Field(
+        default=None, description="static: hashed tokens; empty: tokens.json in data_dir"
+    )
     jwt_jwks_url: str = Field(default="", description="jwt: where the issuer publishes its keys")
     jwt_issuer: str = ""
     jwt_audience: str = ""
@@ -129,7 +133,9 @@ class Settings(BaseSettings):
             if low >= high:
                 raise ValueError(f"{low_name} ({low:g} s) must be below {high_name} ({high:g} s)")
         if self.hard_time_limit_s + self.grace_s > self.lease_s:
-            raise ValueError("hard_time_limit_s + grace_s must not exceed lease_s: a lease may not end under a live worker")
+            raise ValueError(
+                "hard_time_limit_s + grace_s must not exceed lease_s: a lease may not end under a live worker"
+            )
         if self.drain_budget_s + self.statement_timeout_s >= self.soft_time_limit_s:
             raise ValueError("drain_budget_s + statement_timeout_s must stay below soft_time_limit_s")
         return self
