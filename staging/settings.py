@@ -7,6 +7,7 @@ directory, the defaults below. All durations are seconds.
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal, Self
 
@@ -129,7 +130,7 @@ class Settings(BaseSettings):
             ("lease_s", self.lease_s),
             ("visibility_timeout_s", self.visibility_timeout_s),
         ]
-        for (low_name, low), (high_name, high) in zip(chain, chain[1:], strict=False):
+        for (low_name, low), (high_name, high) in pairwise(chain):
             if low >= high:
                 raise ValueError(f"{low_name} ({low:g} s) must be below {high_name} ({high:g} s)")
         if self.hard_time_limit_s + self.grace_s > self.lease_s:

@@ -24,11 +24,10 @@ def oldest_due_s(connection: Connection) -> float:
     """Seconds since the oldest claimable row was created, by database time; 0 where nothing is due."""
     due = (q.iStatusCode == int(StatusCode.SUBMITTED)) & (q.sStatus == Status.PENDING.value)
     later = q.tNotBefore.is_not(None) & (q.tNotBefore > db_now())
-    row = connection.execute(select(func.min(q.tCreateDate).label("oldest"), db_now().label("now")).where(due,
-    ~later)).one() if row.oldest is
-    None:
-        return
-        0.0
+    clocks = select(func.min(q.tCreateDate).label("oldest"), db_now().label("now")).where(due, ~later)
+    row = connection.execute(clocks).one()
+    if row.oldest is None:
+        return 0.0
     return max(0.0, float((row.now - row.oldest).total_seconds()))
 
 
