@@ -15,6 +15,7 @@ from staging.api.auth.introspect import IntrospectAuthenticator
 from staging.api.auth.jwt import JwtAuthenticator
 from staging.api.auth.static import StaticAuthenticator
 from staging.api.hub import Hub
+from staging.api.locale import locale_of
 from staging.bootstrap import open_services
 from staging.contracts.error import ErrorCode
 from staging.domain.credential import Authenticator
@@ -73,7 +74,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         if not length.isdigit() or int(length[:12]) > settings.body_max_bytes:
             limit = f"{settings.body_max_bytes} B"
             response: Response = errors.error_response(
-                Refused(ErrorCode.PAYLOAD_TOO_LARGE, {"limit": limit}), errors.locale_of(request)
+                Refused(ErrorCode.PAYLOAD_TOO_LARGE, {"limit": limit}), locale_of(request)
             )
         else:
             response = await call_next(request)

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request
 from sse_starlette import EventSourceResponse, ServerSentEvent
@@ -24,7 +24,7 @@ from staging.services.view import entry_of
 
 router = APIRouter(prefix="/v1", tags=["live status"], route_class=StrictRoute, responses=RESPONSES)
 _MAX_WAIT_S = 60.0
-_SSE = {200: {"content": {"text/event-stream": {}}, "description": "events named operation"}}
+_SSE: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}, "description": "events named operation"}}
 
 
 @router.get("/operations/{op_id}/status", operation_id="getOperationStatus")

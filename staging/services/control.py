@@ -81,8 +81,8 @@ class ControlService:
         """The ERP's (or the maker's) word on a 103: the record it became, or why it did not. Exactly one of the two."""
         require_kind(actor, ActorKind.PERSON, ActorKind.SERVICE)
         if bool(result_bill_id) == bool(error):
-            text = {"zh": "请给出 resultBillId 或 error 之一", "en": "give either resultBillId or error"}
-            raise Refused(ErrorCode.FIELD_REQUIRED, {"field": "resultBillId"}, text=text)
+            both = {"zh": "请给出 resultBillId 或 error 之一", "en": "give either resultBillId or error"}
+            raise Refused(ErrorCode.FIELD_REQUIRED, {"field": "resultBillId"}, text=both)
 
         def check(operation: Operation) -> None:
             if actor.kind is ActorKind.PERSON and operation.maker != actor.user_id:

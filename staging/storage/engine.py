@@ -151,11 +151,15 @@ def _mysql(
     return engine
 
 
+def sqlite_path(url: URL) -> Path:
+    """The file an SQLite ``url`` names."""
+    return Path(str(url.database).removeprefix("file:").partition("?")[0])
+
+
 def _sqlite(url: URL, pool_size: int, lock_s: float, statement_s: float) -> Engine:
     if url.database in (None, "", ":memory:") or "mode=memory" in str(url):
         raise ValueError("an in-memory SQLite database cannot be shared between processes; name a file")
-    path = Path(str(url.database).removeprefix("file:").partition("?")[0])
-    path.parent.mkdir(parents=True, exist_ok=True)
+    sqlite_path(url).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(url, connect_args={"timeout": lock_s}, **_pool(pool_size))
 
     def on_connect(dbapi_connection: sqlite3.Connection, record: Any) -> None:

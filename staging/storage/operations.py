@@ -56,7 +56,7 @@ def _code_in(codes: Sequence[StatusCode]) -> ColumnElement[bool]:
 
 
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
-_IS_DUE = and_(
+IS_DUE = and_(
     _code_is(StatusCode.SUBMITTED),
     q.sStatus == Status.PENDING.value,
     or_(q.tNotBefore.is_(None), q.tNotBefore <= db_now()),
@@ -69,7 +69,7 @@ _BY_IDS = base_select().where(q.sId.in_(_IDS))
 _DUE = (
     select(q.sId, q.iAttempt, q.iSeq)
     .where(
-        _IS_DUE,
+        IS_DUE,
         or_(
             q.tCreateDate <= db_now_plus(bindparam("minus_age")),
             q.tNotBefore.is_not(None),
@@ -80,7 +80,7 @@ _DUE = (
     .limit(bindparam("limit"))
 )
 
-_DUE_AMONG = select(q.sId, q.iAttempt, q.iSeq).where(q.sId.in_(_IDS), _IS_DUE)
+_DUE_AMONG = select(q.sId, q.iAttempt, q.iSeq).where(q.sId.in_(_IDS), IS_DUE)
 
 
 def by_ids(connection: Connection, ids: Sequence[str]) -> list[Operation]:
@@ -218,7 +218,7 @@ def move(
 
 _ADMIT = (
     update(op_queue)
-    .where(q.sId == bindparam("id"), _IS_DUE, func.coalesce(q.iSeq, 0) == 0)
+    .where(q.sId == bindparam("id"), IS_DUE, func.coalesce(q.iSeq, 0) == 0)
     .values(
         iSeq=1,
         sCommandType=bindparam("command_type"),
@@ -252,7 +252,7 @@ _CLAIM_VALUES = {
 }
 # Whoever was claimed before may have killed its worker: it runs alone, so that it cannot burn its neighbours' attempts.
 _CLAIMABLE = and_(
-    q.sId.in_(_IDS), _IS_DUE, q.iSeq > 0, or_(func.coalesce(q.iAttempt, 0) == 0, bindparam("single") == 1)
+    q.sId.in_(_IDS), IS_DUE, q.iSeq > 0, or_(func.coalesce(q.iAttempt, 0) == 0, bindparam("single") == 1)
 )
 _CLAIM = update(op_queue).where(_CLAIMABLE).values(_CLAIM_VALUES)
 _LOCK_CLAIMABLE = select(q.sId).where(_CLAIMABLE).order_by(q.sId).with_for_update(skip_locked=True)

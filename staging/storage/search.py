@@ -101,7 +101,7 @@ def query(
         (q.sConversationId, [wanted.conversation_id] if wanted.conversation_id else []),
         (q.sPreparationId, [wanted.preparation_id] if wanted.preparation_id else []),
     ]
-    conditions = [column.in_(values) for column, values in among if values]
+    conditions: list[ColumnElement[bool]] = [column.in_(values) for column, values in among if values]
     if wanted.created_from is not None:
         conditions.append(q.tCreateDate >= wanted.created_from)
     if wanted.created_to is not None:

@@ -33,4 +33,4 @@ def oldest_due_s(connection: Connection) -> float:
 
 def answers(connection: Connection) -> bool:
     """One round trip: True, or the database's exception."""
-    return connection.execute(select(1)).scalar_one() == 1
+    return bool(connection.execute(select(1)).scalar_one() == 1)
