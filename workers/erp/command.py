@@ -1,0 +1,75 @@
+"""What a form cannot say: a command with rules of its own, in Python.
+
+A handler is registered under its command type by the catalogue's ``commands`` entry (``handler``: dotted path of a
+class, ``package.module:Name``). The adapter has already checked form, policy and permission when a handler is called.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, ClassVar, Protocol
+
+from pydantic import BaseModel
+from sqlalchemy import Connection
+
+from staging.contracts.form import CommandPolicy, Form
+from staging.contracts.preparation import ChildSection, FieldChange, PreviewWarning
+from staging.domain.identity import Actor
+from staging.domain.ports import Outcome
+from workers.erp.sql.catalogue_tables import CatalogueTables
+
+
+@dataclass(frozen=True, slots=True)
+class CommandContext:
+    """What a handler works with. ``record``: id or document number as given ("" if none).
+
+    ``lock``: True at execution, inside the transaction: lock the rows you read (``for_update``), in a fixed order.
+    ``connection`` is read-only while preparing. ``now`` is UTC. Every statement names the actor's tenant
+    (``tables.master(…).of_tenant(actor.tenant)``).
+    """
+
+    connection: Connection
+    actor: Actor
+    tables: CatalogueTables
+    form: Form
+    policy: CommandPolicy
+    record: str
+    lock: bool
+    now: datetime
+    op_id: str = ""
+    allow_duplicate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPlan:
+    """What a handler would do, worked out without doing it.
+
+    ``payload``: the normalized input, JSON-ready, valid as input again. ``pins``: JSON-ready values, as seen, of what
+    the command reads or writes, by a name a person understands (compared at execution: any difference is
+    version_conflict). ``fields`` … ``warnings`` are the preview. ``work`` is the handler's own: never stored, made anew
+    at execution.
+    """
+
+    payload: dict[str, Any]
+    target_bill_id: str = ""
+    record_label: str = ""
+    pins: dict[str, Any] = field(default_factory=dict)
+    fields: list[FieldChange] = field(default_factory=list)
+    children: list[ChildSection] = field(default_factory=list)
+    totals: list[FieldChange] = field(default_factory=list)
+    warnings: list[PreviewWarning] = field(default_factory=list)
+    work: Any = None
+
+
+class CommandHandler(Protocol):
+    """``prepare`` runs for the card and again, with ``lock``, at execution; then ``execute`` writes."""
+
+    Input: ClassVar[type[BaseModel]]
+    """The typed input, with the payload's names and ``extra="forbid"``; amounts are ``sql.coerce.exact_decimal``."""
+
+    def prepare(self, context: CommandContext, data: Any) -> CommandPlan:
+        """Check and resolve ``data`` (an ``Input``); reads only. Raises ``OpstageError`` for what is not allowed."""
+
+    def execute(self, context: CommandContext, plan: CommandPlan) -> Outcome:
+        """Make the change of a plan just prepared with ``lock`` in this transaction. No commit, no DDL."""
