@@ -33,6 +33,7 @@ product = master_table(
     exact("dPrice", PRICE, None),
     exact("dCost", PRICE),
     exact("dMinStock", QUANTITY),
+    ident("sWarehouseId"),
     memo(),
     Index("ix_eleproduct_name", "sBrandsId", "sSubsidiaryId", "sProductName"),
     at_least("dPrice", "0"),

@@ -48,10 +48,13 @@ def add_masters(
         made.warehouses.append(
             tenant.master(masters.warehouse, "wh", maker, OPENED, sWarehouseNo=number, **values)
         )
+    paper_room, supply_room, goods_room = made.warehouses[:3]
     # Goods first, so that CP00001 is something one can sell.
     for index in range(goods):
-        _goods(tenant, maker, index, made)
-    made.materials = [_product(tenant, maker, **values) for values in _materials(tenant)[:materials]]
+        _goods(tenant, maker, index, made, goods_room)
+    for values in _materials(tenant)[:materials]:
+        room = paper_room if values["sProductType"] == "paper" else supply_room
+        made.materials.append(_product(tenant, maker, room, **values))
     _projects(tenant, maker, made, customers // 3)
     return made
 
@@ -123,8 +126,9 @@ def _supplier(tenant: TenantRows, maker: str, index: int) -> Row:
     )
 
 
-def _product(tenant: TenantRows, maker: str, **values: object) -> Row:
+def _product(tenant: TenantRows, maker: str, room: Row, **values: object) -> Row:
     base: Row = {"sSpec": None, "iGramWeight": None, "sSheetSize": None, "sProcess": None, "sMemo": None}
+    base["sWarehouseId"] = room["sId"]
     number = tenant.number("CP", 5)
     return tenant.master(products.product, "pro", maker, OPENED, **{**base, **values}, sProductNo=number)
 
@@ -160,13 +164,14 @@ def _material(name: str, kind: str, unit: str, price: Decimal, minimum: int) -> 
     }
 
 
-def _goods(tenant: TenantRows, maker: str, index: int, made: Masters) -> None:
+def _goods(tenant: TenantRows, maker: str, index: int, made: Masters, room: Row) -> None:
     name, size, process, unit, fen = w.GOODS[index % len(w.GOODS)]
     series = w.SERIES[index // len(w.GOODS) % len(w.SERIES)]
     price = rounded(Decimal(fen) / 100 * (1 + Decimal(index // len(w.GOODS)) / 20), 4)
     product = _product(
         tenant,
         maker,
+        room,
         sProductName=f"{series}系列{name}",
         sProductType="finished",
         sSpec=size,

@@ -10,24 +10,22 @@ from workers.erp.demo.seed.masters import OPENED
 from workers.erp.demo.seed.rows import Row
 from workers.erp.demo.seed.year import Document, Year
 
+Moved = tuple[Row, str, Decimal, Row | None]
+"""Product, warehouse id, quantity, and the purchase order line it fulfils."""
+
 
 def opening_stock(year: Year) -> None:
     """One examined inbound per warehouse: where the counting starts."""
-    placed = [(year.masters.warehouses[0], p) for p in year.masters.materials if p["sProductType"] == "paper"]
-    placed += [
-        (year.masters.warehouses[1], p) for p in year.masters.materials if p["sProductType"] != "paper"
-    ]
-    placed += [(year.masters.warehouses[2], p) for p in year.masters.goods]
-    placed += [(year.masters.warehouses[3], p) for p in year.masters.goods[::3]]
-    for warehouse in year.masters.warehouses[:4]:
-        quantities = [
-            (product, Decimal(1000) if product is year.masters.goods[0] else year.hundreds(3, 60))
-            for where, product in placed
-            if where is warehouse
-        ]
-        _inbound_document(
-            year, OPENED + timedelta(days=1), "opening", [(p, warehouse, q, None) for p, q in quantities]
-        )
+    here = [(product["sWarehouseId"], product) for product in (*year.masters.materials, *year.masters.goods)]
+    overflow = [(year.masters.warehouses[3]["sId"], product) for product in year.masters.goods[::3]]
+    placed = [*here, *overflow]
+    for warehouse in dict.fromkeys(where for where, _ in placed):
+        moved: list[Moved] = []
+        for where, product in placed:
+            if where == warehouse:
+                first = product is year.masters.goods[0]
+                moved.append((product, warehouse, Decimal(1000) if first else year.hundreds(3, 60), None))
+        _inbound_document(year, OPENED + timedelta(days=1), "opening", moved)
 
 
 def inbound(year: Year, on: date) -> None:
@@ -36,12 +34,11 @@ def inbound(year: Year, on: date) -> None:
         return
     order = ready[0]
     by_id = {product["sId"]: product for product in year.masters.materials}
-    moved: list[tuple[Row, Row, Decimal, Row | None]] = []
+    moved: list[Moved] = []
     for line in order.lines:
         product = by_id[line["sProductId"]]
-        warehouse = year.masters.warehouses[0 if product["sProductType"] == "paper" else 1]
         quantity = line["dQuantity"] if year.chance(80) else line["dQuantity"] / 2
-        moved.append((product, warehouse, quantity, line))
+        moved.append((product, product["sWarehouseId"], quantity, line))
     _inbound_document(year, on, "purchase", moved, order, examined=year.chance(85))
 
 
@@ -111,11 +108,10 @@ def _inbound_document(
     year: Year,
     on: date,
     kind: str,
-    moved: list[tuple[Row, Row, Decimal, Row | None]],
+    moved: list[Moved],
     order: Document | None = None,
     examined: bool = True,
 ) -> None:
-    """``moved``: product, warehouse, quantity, source line."""
     document = year.tenant.document(
         stock.inbound,
         "inb",
@@ -135,7 +131,7 @@ def _inbound_document(
             document,
             index,
             sProductId=product["sId"],
-            sWarehouseId=warehouse["sId"],
+            sWarehouseId=warehouse,
             dQuantity=quantity,
             sSourceLineId=source["sId"] if source else None,
             sBatchNo=f"{on:%Y%m%d}-{index:02d}",
@@ -143,6 +139,6 @@ def _inbound_document(
         if source:
             source["dReceivedQuantity"] += quantity
         if examined:
-            year.book.add(warehouse["sId"], product["sId"], quantity)
+            year.book.add(warehouse, product["sId"], quantity)
     if examined:
         year.tenant.examine(document, year.staff["keeper"])
