@@ -21,7 +21,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (processes.demo, processes.up, processes.worker, processes.beat, processes.flower):
+for command in (
+    processes.demo,
+    processes.up,
+    processes.worker,
+    processes.beat,
+    processes.flower,
+    processes.env,
+):
     app.command()(command)
 app.add_typer(database.app)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import shutil
 import signal
 import socket
@@ -21,7 +22,7 @@ from staging.cli.command_lines import beat_command, flower_command, worker_comma
 from staging.cli.console import Exit, say
 from staging.cli.supervisor import Part, Supervisor
 from staging.embedded.errors import embedded_error
-from staging.embedded.runtime import announced, runtime_env
+from staging.embedded.runtime import announced, running_env, runtime_env
 from staging.embedded.spawn import free_port, guarded, stop_group
 from staging.settings import Settings, get_settings
 
@@ -98,6 +99,18 @@ def up() -> None:
         _tell_flower(port, login, secret="flower_basic_auth" in settings.model_fields_set)
         say("按 Ctrl-C 停止。", "Ctrl-C stops it.")
         raise typer.Exit(Supervisor(parts, everything, Path.cwd()).run())
+
+
+def env() -> None:
+    """Show how to reach the running `opstage up`, for `eval "$(opstage env)"`; contains passwords · 输出环境变量"""
+    data_dir = get_settings().data_dir
+    running = running_env(data_dir)
+    if not running:
+        raise embedded_error(
+            f"{data_dir} 上没有正在运行的 opstage up", f"No opstage up runs on {data_dir}; start one"
+        )
+    for name, value in running.items():
+        print(f"export {name}={shlex.quote(value)}")
 
 
 def flower_login(settings: Settings) -> str:

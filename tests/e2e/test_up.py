@@ -81,6 +81,11 @@ def test_another_command_uses_the_servers_of_the_running_set(up: Up) -> None:
     client = redis.Redis.from_url(env["OPSTAGE_REDIS_URL"])
     assert client.ping()
     client.close()
+    shown = subprocess.run(
+        [*_OPSTAGE, "env"], env=up.env, cwd=up.folder, capture_output=True, text=True, timeout=30
+    )
+    shell = ["sh", "-c", f'{shown.stdout}\nprintf %s "$OPSTAGE_REDIS_URL"']
+    assert subprocess.run(shell, capture_output=True, text=True).stdout == env["OPSTAGE_REDIS_URL"]
     second = LoggedProcess(
         [*_OPSTAGE, "worker", "--name", "second"], {"OPSTAGE_DATA_DIR": str(up.folder)}, up.folder, "second"
     )
@@ -123,3 +128,4 @@ def test_the_commands_exit_codes() -> None:
     assert code("no-such-command") == 2
     assert code("worker", "--concurrency", "0") == 2
     assert code("beat", OPSTAGE_LEASE_S="1") == 2
+    assert code("env", OPSTAGE_DATA_DIR="/nonexistent") == 3
