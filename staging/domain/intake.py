@@ -221,7 +221,7 @@ class _Check:
                 self._refuse(_Refusal(f"a key of type {type(key).__name__}", "键必须是文本"), place)
             name = self._string(key, (place, key))
             if name in result:
-                self._refuse(_Refusal("the key comes twice", "键重复"), (place, key))
+                self._refuse(_Refusal("the key comes twice", "键重复"), (place, name))
             result[name] = self.clean(item, (place, name), depth + 1)
         return result
 
