@@ -67,7 +67,7 @@ STATUS_CODE: Mapping[E, C] = {
 }
 
 
-@dataclass
+@dataclass(eq=False)  # an exception is itself, not its contents: by contents it would not even be hashable
 class OpstageError(Exception):
     """``code`` and the ``params`` of its message; ``message``/``hint`` are rendered per locale ("zh" or "en").
 
