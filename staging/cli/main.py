@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from staging.cli import database, processes
+from staging.cli import audit, database, doctor, forms, processes
 from staging.cli.console import report
 from staging.embedded.runtime import running_env
 from staging.settings import get_settings
@@ -28,9 +28,11 @@ for command in (
     processes.beat,
     processes.flower,
     processes.env,
+    doctor.doctor,
 ):
     app.command()(command)
-app.add_typer(database.app)
+for group in (database.app, forms.app, audit.app):
+    app.add_typer(group)
 
 _OWN_SERVERS = ("demo", "up")
 

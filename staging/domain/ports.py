@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
+from staging.contracts.form import Catalogue
 from staging.contracts.preparation import PrepareItem, Preview
 from staging.contracts.query import QueryRequest, QueryResult
 from staging.domain.identity import Actor, Tenant
@@ -113,10 +114,22 @@ class Ledger(Protocol):
     def is_fenced(self, connection: Any, op_id: str, attempt: int) -> bool: ...
 
 
+class CatalogueProblem(Protocol):
+    """Something in the form catalogue that the live database does not bear out."""
+
+    @property
+    def where(self) -> str:
+        """Form and field (or table) it is about."""
+
+    def message(self, locale: str) -> str:
+        """What is wrong and what to do, "zh" or "en"."""
+
+
 class ErpAdapter(Protocol):
     """The ERP as Opstage needs it. All methods are synchronous; errors are ``domain.errors.OpstageError``."""
 
     ledger: Ledger
+    catalogue: Catalogue
 
     def route(self, form_id: str, op_type: str, command_type: str = "", payload: Any = None) -> Route:
         """Resolve form/op or command to its policy. Raises form_not_found, or forbidden for an op without policy.
@@ -156,6 +169,12 @@ class ErpAdapter(Protocol):
 
     def apply(self, tx: ErpTransaction, execution: Execution) -> Outcome:
         """Check again (permission, state, pins, rules) and make the business change inside ``tx``; no commit."""
+
+    def check(self) -> Sequence[CatalogueProblem]:
+        """Compare the catalogue with the live database; empty where it fits."""
+
+    def introspect(self, tables: Sequence[str], locale: str) -> str:
+        """Draft catalogue entries (YAML) for ``tables`` from the live database; comments in ``locale``."""
 
     def close(self) -> None: ...
 

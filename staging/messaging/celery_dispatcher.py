@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from celery import Celery
@@ -17,6 +18,7 @@ log = logging.getLogger(__name__)
 EXECUTE_TASK = "opstage.execute"
 SWEEP_TASK = "opstage.sweep"
 _IDS_PER_MESSAGE = 100
+_PROBE_S = 3.0  # for those who only ask how things are
 
 
 def transport_options(settings: Settings, *, producer: bool) -> dict[str, Any]:
@@ -80,3 +82,53 @@ class CeleryDispatcher:
             log.warning("broker not reached (%s); the sweeper will announce the rows", type(error).__name__)
             return False
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweringWorker:
+    """A worker that answered just now, of whatever application uses this broker; None: left at Celery's default."""
+
+    name: str
+    queue: str
+    visibility_timeout_s: float | None
+    hard_time_limit_s: float | None
+
+
+def queue_depths(settings: Settings) -> dict[str, int]:
+    """Messages waiting in each of the two queues; 0 for one nobody has used yet.
+
+    Raises OperationalError, OSError or the transport's own error where the broker cannot be reached in a few seconds.
+    """
+    depths: dict[str, int] = {}
+    app = make_celery(settings, producer=True)
+    with app.connection_for_write(connect_timeout=_PROBE_S) as connection:
+        connection.connect()
+        for name in (settings.queue_name, settings.sweep_queue_name):
+            channel = connection.channel()  # one each: AMQP closes it with the error
+            try:
+                depths[name] = int(channel.queue_declare(queue=name, passive=True).message_count)
+            except connection.channel_errors:  # no such queue
+                depths[name] = 0
+    return depths
+
+
+def answering_workers(settings: Settings, timeout_s: float = 1.0) -> list[AnsweringWorker]:
+    """Workers that answer within ``timeout_s``. Silence is not death: a busy one may not answer (RELIABILITY A26)."""
+    app = make_celery(settings, producer=False)
+    if app.conf.broker_transport_options:
+        app.conf.broker_transport_options |= {"socket_connect_timeout": _PROBE_S, "socket_timeout": _PROBE_S}
+    app.conf.broker_connection_timeout = _PROBE_S
+    with app.connection_for_write() as connection:
+        connection.connect()
+        replies = app.control.inspect(timeout=timeout_s, connection=connection).conf() or {}
+    return [_answer(name, conf) for name, conf in sorted(replies.items()) if isinstance(conf, dict)]
+
+
+def _answer(name: str, conf: dict[str, Any]) -> AnsweringWorker:
+    options = conf.get("broker_transport_options") or {}
+    return AnsweringWorker(
+        name=name,
+        queue=str(conf.get("task_default_queue") or ""),
+        visibility_timeout_s=options.get("visibility_timeout"),
+        hard_time_limit_s=conf.get("task_time_limit"),
+    )

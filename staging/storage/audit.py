@@ -35,7 +35,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """A place where the chain does not hold: ``reason`` is changed, missing, reordered or head."""
+    """A place where the chain does not hold: ``reason`` is changed, missing, reordered, head or rewritten."""
 
     chain: str
     seq: int
@@ -129,3 +129,15 @@ def heads(connection: Connection) -> dict[str, tuple[int, str]]:
     return {
         row.sChain: (row.iSeq, row.sHash) for row in connection.execute(select(h.sChain, h.iSeq, h.sHash))
     }
+
+
+def compare(connection: Connection, kept: Mapping[str, tuple[int, str]]) -> list[Break]:
+    """Heads kept outside the database (as ``heads`` gave them) against the log: one "rewritten" per chain where the
+    entry of that number is gone or another one. With ``verify`` this proves all up to the kept head untouched.
+    """
+    breaks = []
+    for chain, (seq, digest) in sorted(kept.items()):
+        found = connection.execute(select(a.sHash).where(a.sChain == chain, a.iSeq == seq)).scalar()
+        if seq > 0 and found != digest:
+            breaks.append(Break(chain, seq, "rewritten"))
+    return breaks

@@ -1,0 +1,106 @@
+"""How the queue as a whole is doing: how many rows under each code, and how long the oldest of them wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, and_, case, func, literal_column, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from staging.contracts.status import StatusCode
+from staging.storage.dberrors import DbFailure, classify_db_error
+from staging.storage.dialect import db_now
+from staging.storage.engine import make_engine, read_connection
+from staging.storage.operations import IS_DUE
+from staging.storage.tables import op_event, op_queue
+
+q, e = op_queue.c, op_event.c
+
+
+@dataclass(frozen=True, slots=True)
+class CodeCount:
+    """``rows`` under a status and code; ``code`` None in rows of older programs."""
+
+    status: str
+    code: int | None
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Of all tenants; ages in seconds by database time, None where there is no such row.
+
+    ``oldest_due_s``: how long the oldest row a worker could claim has been waiting. ``unknown``: rows at 102, the first
+    for ``oldest_unknown_s``. ``lapsed``: rows at 101 whose lease is over, the first for ``oldest_lapsed_s``.
+    """
+
+    oldest_due_s: float | None
+    unknown: int
+    oldest_unknown_s: float | None
+    lapsed: int
+    oldest_lapsed_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """``counts`` None: too many rows to count in time."""
+
+    counts: list[CodeCount] | None
+    backlog: Backlog
+
+
+_SINCE = case((q.tNotBefore > q.tCreateDate, q.tNotBefore), else_=q.tCreateDate)
+_DUE = select(func.min(_SINCE).label("since"), db_now().label("now")).where(IS_DUE)
+# Codes are literal so that partial indexes match (tables.py).
+_UNKNOWN = (
+    select(func.count().label("rows"), func.min(e.tCreateDate).label("since"), db_now().label("now"))
+    .select_from(op_queue)
+    .outerjoin(op_event, and_(e.sOpId == q.sId, e.iSeq == q.iSeq))
+    .where(q.iStatusCode == literal_column(str(int(StatusCode.UNKNOWN))))
+)
+_LAPSED = select(
+    func.count().label("rows"), func.min(q.tLeaseUntil).label("since"), db_now().label("now")
+).where(q.iStatusCode == literal_column(str(int(StatusCode.RUNNING))), q.tLeaseUntil <= db_now())
+
+
+def counts(connection: Connection) -> list[CodeCount]:
+    """Rows by status and code, ascending. Reads the whole table: on a very large one the statement timeout ends it."""
+    statement = select(q.sStatus, q.iStatusCode, func.count()).group_by(q.sStatus, q.iStatusCode)
+    found = [CodeCount(str(status), code, int(rows)) for status, code, rows in connection.execute(statement)]
+    return sorted(found, key=lambda one: (one.code is None, one.code or 0, one.status))
+
+
+def backlog(connection: Connection) -> Backlog:
+    """The ages that say whether rows move on."""
+    due = connection.execute(_DUE).one()
+    unknown = connection.execute(_UNKNOWN).one()
+    lapsed = connection.execute(_LAPSED).one()
+    return Backlog(
+        oldest_due_s=_age_s(due.since, due.now),
+        unknown=int(unknown.rows),
+        oldest_unknown_s=_age_s(unknown.since, unknown.now),
+        lapsed=int(lapsed.rows),
+        oldest_lapsed_s=_age_s(lapsed.since, lapsed.now),
+    )
+
+
+def _age_s(since: datetime | None, now: datetime) -> float | None:
+    return None if since is None else max(0.0, (now - since).total_seconds())
+
+
+def look_at_rows(url: str, statement_timeout_s: float = 2.0) -> Rows:
+    """Connect, read both, hang up. Raises what the driver raised."""
+    engine = make_engine(url, pool_size=1, statement_timeout_s=statement_timeout_s, connect_timeout_s=2.0)
+    try:
+        with read_connection(engine) as connection:
+            ages = backlog(connection)
+        try:
+            with read_connection(engine) as connection:
+                return Rows(counts(connection), ages)
+        except SQLAlchemyError as error:
+            if classify_db_error(error) is not DbFailure.STATEMENT_TIMEOUT:
+                raise
+            return Rows(None, ages)
+    finally:
+        engine.dispose()
