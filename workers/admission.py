@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from staging.domain.intake import parse_json
-
 from staging.contracts.error import ErrorCode
 from staging.contracts.status import StatusCode
 from staging.domain.canonical import payload_hash
 from staging.domain.errors import OpstageError, Refused, Transient
 from staging.domain.identity import is_valid_id
+from staging.domain.intake import parse_json, require_object
 from staging.domain.lifecycle import Verb
 from staging.domain.operation import Operation
 from staging.domain.ports import ErpAdapter
@@ -92,7 +91,7 @@ class Admission:
                 "max_bytes": self._settings.payload_max_bytes,
                 "max_depth": self._settings.payload_max_depth,
             }
-            payload = parse_json(row.payload_json, **limits)
+            payload = require_object(parse_json(row.payload_json, **limits))
             route = self._adapter.route(row.form_id, row.op_type, row.command_type, payload)
         except Transient:
             raise

@@ -9,11 +9,12 @@ import logging
 import time
 from collections.abc import Sequence
 
-from staging.domain.intake import parse_json
-
+from staging.contracts.error import ErrorCode
 from staging.contracts.status import StatusCode
-from staging.domain.errors import OpstageError, Transient
+from staging.domain.canonical import payload_hash
+from staging.domain.errors import OpstageError, Refused, Transient
 from staging.domain.identity import new_id
+from staging.domain.intake import parse_json, require_object
 from staging.domain.operation import Operation, Told
 from staging.domain.ports import ErpAdapter, ErpTransaction, Execution
 from staging.domain.seal import is_sealed
@@ -24,7 +25,7 @@ from staging.storage import operations
 from staging.storage.unit_of_work import QueueStore, UnitOfWork
 from workers import failpoints
 from workers.admission import Admission
-from workers.outcomes import Done, failed, from_ledger, ledger_result, refused, succeeded
+from workers.outcomes import Done, failed, from_ledger, interrupted, ledger_result, refused, succeeded
 from workers.reconciler import Reconciler
 from workers.writeback import LeaseLost, back_off, release, write_back
 
@@ -66,13 +67,15 @@ class Executor:
         batch = self._claim(ids)
         claimed_at = time.monotonic()
         for position, operation in enumerate(batch):
-            if position and time.monotonic() - claimed_at > self._settings.lease_s / 3:
-                self._renew(batch[position:])
-                claimed_at = time.monotonic()
+            started = position
             try:
+                if position and time.monotonic() - claimed_at > self._settings.lease_s / 3:
+                    self._renew(batch[position:])
+                    claimed_at = time.monotonic()
+                started += 1
                 self._run(operation)
             except BaseException:
-                self._release(batch[position + 1 :])
+                self._release(batch[started:])
                 raise
         return len(batch)
 
@@ -120,10 +123,12 @@ class Executor:
                     unit = UnitOfWork(tx.connection)
                     write_back(unit, operation, done)
                     told = unit.collect()
+                elif not self._holds(operation):
+                    raise LeaseLost(operation.id)
+                # From here to the end of the block, which gives the connection back, an exception proves nothing.
                 in_commit = True
                 tx.commit()
                 failpoints.reached("W7", operation.id)
-                in_commit = False
         except LeaseLost:
             log.warning(
                 "operation %s: the lease was taken over; attempt %d undone", operation.id, operation.attempt
@@ -151,14 +156,18 @@ class Executor:
         }
 
         def parsed(text: str | None) -> dict[str, object] | None:
-            return parse_json(text, max_bytes=20_000_000, max_depth=64) if text else None
+            return require_object(parse_json(text, max_bytes=20_000_000, max_depth=64)) if text else None
 
+        payload = require_object(parse_json(operation.payload_json, **limits))
+        if payload_hash(payload) != operation.payload_hash:  # I2: what is executed is what was shown
+            altered = {"zh": "内容与确认时不一致", "en": "the payload is not what was confirmed"}
+            raise Refused(ErrorCode.VERSION_CONFLICT, text=altered)
         return Execution(
             op_id=operation.id,
             actor=operation.maker_actor,
             route=route_of(operation),
             target_bill_id=operation.target_bill_id,
-            payload=parse_json(operation.payload_json, **limits),
+            payload=payload,
             source_ref=parsed(operation.source_ref_json),
             pins=parsed(operation.pins_json),
             target_version=operation.target_version,
@@ -175,13 +184,20 @@ class Executor:
         if entry is not None:
             return from_ledger(operation, entry, StatusCode.EXECUTED_BEFORE)
         # Only now, with the ledger row held: a fence set before a lookup found nothing cannot be missed here.
+        # Fences count by the claim's seq, which never goes back; attempts do, when a person retries.
         if not self._settings.shared_database and ledger.is_fenced(
-            tx.connection, operation.id, operation.attempt
+            tx.connection, operation.id, operation.seq
         ):
             raise LeaseLost(operation.id)
         outcome = self._adapter.apply(tx, execution)
         ledger.store_result(tx.connection, tenant, key, ledger_result(outcome))
         return succeeded(operation, outcome)
+
+    def _holds(self, operation: Operation) -> bool:
+        """Separate databases: is the lease still ours, just before the ERP's commit? What comes between the two is
+        caught by the fence and the ledger's row lock."""
+        with self._store.read() as connection:
+            return operations.is_held(connection, operation.id, operation.lease_token or "")
 
     def _broke(self, operation: Operation, error: BaseException, in_commit: bool) -> None:
         if in_commit:
@@ -191,12 +207,13 @@ class Executor:
             except Transient:
                 log.warning("operation %s: queue not reachable; the lease will lapse", operation.id)
             return
-        timed_out = isinstance(error, self._time_limit) and bool(self._time_limit)
-        if not isinstance(error, Exception):
-            self._release([operation])
-            return
         log.warning("operation %s: attempt %d failed", operation.id, operation.attempt, exc_info=error)
-        self._end(operation, failed(operation, error, timed_out=timed_out))
+        if isinstance(error, Exception):
+            timed_out = isinstance(error, self._time_limit)
+            self._end(operation, failed(operation, error, timed_out=timed_out))
+        else:
+            # The attempt counts: what ends its process every time must not run for ever.
+            self._end(operation, interrupted(operation))
 
     def _end(self, operation: Operation, done: Done) -> None:
         """Write the end in a queue transaction of its own: after a rollback, or with separate databases."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from staging.domain.intake import sanitize_text
-
 from staging.contracts.error import ErrorCode
 from staging.contracts.status import StatusCode
 from staging.domain.errors import OpstageError, Refused, Transient
+from staging.domain.intake import sanitize_text
 from staging.domain.operation import Operation
 from staging.domain.ports import LedgerEntry, Outcome
 from staging.storage.dberrors import DbFailure, classify_db_error, is_db_error
 
 _TEXT_LIMIT = 2000
+_BILL_ID_LIMIT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,9 @@ class Done:
 
 
 def succeeded(operation: Operation, outcome: Outcome) -> Done:
+    """Before COMMIT. Raises ValueError for a record id that the row could not take: nothing may be committed then."""
+    if sanitize_text(outcome.result_bill_id, _BILL_ID_LIMIT) != outcome.result_bill_id:
+        raise ValueError(f"{outcome.result_bill_id!r} cannot be kept as the id of the result")
     message = outcome.message.get(operation.locale) or outcome.message["en"]
     return Done(StatusCode.EXECUTED, sanitize_text(message, _TEXT_LIMIT), outcome.result_bill_id)
 
@@ -84,6 +87,11 @@ def failed(operation: Operation, error: BaseException, *, timed_out: bool = Fals
     if failure in (DbFailure.UNIQUE, DbFailure.INTEGRITY):
         return _plain(operation, StatusCode.RULE_REFUSED)
     return _plain(operation, StatusCode.UNEXPECTED, failure.value)
+
+
+def interrupted(operation: Operation) -> Done:
+    """The process was told to end (or the handler ended it) before COMMIT."""
+    return _plain(operation, StatusCode.UNEXPECTED, "worker stopped", again=True)
 
 
 def worn_out(operation: Operation) -> Done:

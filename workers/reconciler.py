@@ -68,7 +68,7 @@ class Reconciler:
         ledger = self._adapter.ledger
         if not self._settings.shared_database:
             with self._adapter.transaction() as tx:
-                ledger.fence(tx.connection, operation.id, operation.attempt)
+                ledger.fence(tx.connection, operation.id, operation.seq)
                 tx.commit()
         with self._adapter.transaction() as tx:
             return ledger.lookup(tx.connection, operation.tenant, operation.idempotency_key)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping
 
-from staging.domain.retry import backoff_s
-
 from staging.contracts.status import Status, StatusCode
 from staging.domain.identity import Actor, ActorKind
 from staging.domain.lifecycle import Verb
 from staging.domain.operation import Operation
+from staging.domain.retry import backoff_s
 from staging.settings import Settings
 from staging.storage import audit, operations
 from staging.storage.dialect import db_now, db_now_plus

@@ -292,6 +292,14 @@ def renew(connection: Connection, ids: Sequence[str], token: str, lease_s: float
     return connection.execute(_RENEW, {"ids": list(ids), "token": token, "lease_s": lease_s}).rowcount
 
 
+_IS_HELD = select(q.sId).where(q.sId == bindparam("id"), q.sLeaseToken == bindparam("token"))
+
+
+def is_held(connection: Connection, op_id: str, token: str) -> bool:
+    """True while the row is held under ``token``: nobody has taken the lease over."""
+    return connection.execute(_IS_HELD, {"id": op_id, "token": token}).first() is not None
+
+
 def take_over(connection: Connection, operation: Operation, new_token: str, lease_s: float) -> bool:
     """The reconciler takes a lapsed lease: 101 → 102 (or keeps 102), fresh token. False: the lease moved meanwhile.
 
