@@ -1,0 +1,202 @@
+"""Document numbers: gap-free per tenant and period, allocated inside the business transaction.
+
+One counter row per tenant and scope. The number is taken by one UPDATE (or upsert) and belongs to the transaction:
+whoever comes next waits for its end, and a roll-back returns the number. So allocate late, just before the insert.
+
+A counter that does not exist yet starts behind the documents that do: an ERP is adopted in the middle of a month. And
+because its own forms go on numbering beside us, a number found taken moves the counter behind the highest one there is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Table,
+    and_,
+    bindparam,
+    func,
+    literal,
+    select,
+    update,
+)
+from sqlalchemy.dialects.mysql import insert as mysql_insert
+from sqlalchemy.dialects.postgresql import insert as pg_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+from sqlalchemy.sql.dml import Insert, Update
+
+from staging.contracts.form import NumberRule
+from staging.domain.identity import Tenant
+from staging.storage.dialect import is_mysql
+from workers.erp.sql.catalogue_tables import RowTable
+from workers.erp.tables import counter_table
+
+_SEQ = re.compile(r"\{seq:(\d+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A rule with its period filled in: ``prefix`` + at least ``width`` digits + ``suffix``."""
+
+    prefix: str
+    width: int
+    suffix: str
+
+    def number(self, sequence: int) -> str:
+        return f"{self.prefix}{sequence:0{self.width}d}{self.suffix}"
+
+    def sequence(self, number: str) -> int | None:
+        """The sequence in ``number``; None if it is not of this series."""
+        digits = number[len(self.prefix) : len(number) - len(self.suffix)]
+        if not (digits.isascii() and digits.isdigit()) or len(digits) < self.width:
+            return None
+        return int(digits) if number == f"{self.prefix}{digits}{self.suffix}" else None
+
+
+def series_of(rule: NumberRule, today: date) -> Series:
+    """Fill the period of ``today`` (the tenant's local date) into ``rule``."""
+    period = {
+        "{yyyyMMdd}": f"{today:%Y%m%d}",
+        "{yyyyMM}": f"{today:%Y%m}",
+        "{yyyy}": f"{today:%Y}",
+        "{yyMM}": f"{today:%y%m}",
+        "{yy}": f"{today:%y}",
+    }
+    text = re.sub(r"\{y+[MMdd]*\}", lambda place: period[place.group()], rule.rule)
+    prefix, width, suffix = _SEQ.split(text)
+    return Series(prefix, int(width), suffix)
+
+
+def allocate(
+    connection: Connection, counters: str, master: RowTable, rule: NumberRule, tenant: Tenant, today: date
+) -> str:
+    """Return the next number for a document of ``master``; the transaction holds the counter until it ends.
+
+    ``counters`` is the catalogue's ``number_table``. Database errors (lock timeout, deadlock) come out as they are.
+    """
+    series = series_of(rule, today)
+    column = master.column(rule.field)
+    key = {
+        "b": tenant.brands_id,
+        "s": tenant.subsidiary_id,
+        "scope": f"{master.table.name}.{column.name}:{series.prefix}#{series.suffix}",
+    }
+    statements = _statements(counters)
+    last = statements.advance(connection, key)
+    if last is None:
+        start = _highest(connection, master, column, series, tenant)
+        last = statements.create(connection, {**key, "start": start + 1})
+    number = series.number(last)
+    if _exists(connection, master, column, number, tenant):
+        last = _highest(connection, master, column, series, tenant) + 1
+        statements.move(connection, {**key, "to": last})
+        number = series.number(last)
+    return number
+
+
+def hold(connection: Connection, counters: str, tenant: Tenant, scope: str) -> None:
+    """Keep other transactions of this tenant out of ``scope`` until this one ends (a counter row, counted up)."""
+    key = {"b": tenant.brands_id, "s": tenant.subsidiary_id, "scope": scope}
+    statements = _statements(counters)
+    if statements.advance(connection, key) is None:
+        statements.create(connection, {**key, "start": 1})
+
+
+def _exists(
+    connection: Connection, master: RowTable, column: Column[Any], number: str, tenant: Tenant
+) -> bool:
+    found = select(literal(1)).where(*master.of_tenant(tenant), column == number).limit(1)
+    return connection.execute(found).first() is not None
+
+
+def _highest(
+    connection: Connection, master: RowTable, column: Column[Any], series: Series, tenant: Tenant
+) -> int:
+    """The highest sequence among the tenant's documents of this series, 0 if there are none.
+
+    Wider numbers count only once the narrower ones are used up (999 → 1000), so that a number of another pattern with
+    the same beginning, or one typed by hand, does not make ours jump.
+    """
+    length = func.char_length if is_mysql(connection.dialect) else func.length
+    highest, width = 0, series.width
+    while True:
+        of_width: ColumnElement[bool] = and_(
+            *master.of_tenant(tenant),
+            column.startswith(series.prefix, autoescape=True),
+            length(column) == len(series.prefix) + width + len(series.suffix),
+        )
+        numbers = connection.execute(select(column).where(of_width).order_by(column.desc())).scalars()
+        found = next((n for n in map(series.sequence, numbers) if n is not None), None)
+        if found is None:
+            return highest
+        highest = found
+        if highest < 10**width - 1:
+            return highest
+        width += 1
+
+
+class _Statements:
+    """``advance``: +1, None without a row. ``create``: insert ``start``, or +1 if somebody was faster. ``move``: set.
+
+    Never insert-then-update on the MySQL family: two that met at the insert would each hold a shared lock there and
+    deadlock in the update (1213); its upsert takes the exclusive lock at once.
+    """
+
+    def __init__(self, table: Table) -> None:
+        last = table.c.iLast
+        of_key = (
+            table.c.sBrandsId == bindparam("b"),
+            table.c.sSubsidiaryId == bindparam("s"),
+            table.c.sScope == bindparam("scope"),
+        )
+        row: dict[str, Any] = {
+            "sBrandsId": bindparam("b"),
+            "sSubsidiaryId": bindparam("s"),
+            "sScope": bindparam("scope"),
+            "iLast": bindparam("start"),
+        }
+        self._move = update(table).where(*of_key).values(iLast=bindparam("to"))
+        # MariaDB has no UPDATE … RETURNING; LAST_INSERT_ID(expr) brings the value back with the statement's own answer.
+        self._advance: dict[str, Update] = {
+            "mysql": update(table).where(*of_key).values(iLast=func.last_insert_id(last + 1)),
+            "other": update(table).where(*of_key).values(iLast=last + 1).returning(last),
+        }
+        pg, lite, my = pg_insert(table), sqlite_insert(table), mysql_insert(table)
+        conflict = {
+            "index_elements": [c.name for c in table.primary_key.columns],
+            "set_": {"iLast": last + 1},
+        }
+        self._create: dict[str, Insert] = {
+            "postgresql": pg.values(row).on_conflict_do_update(**conflict).returning(last),  # type: ignore[arg-type]
+            "sqlite": lite.values(row).on_conflict_do_update(**conflict).returning(last),  # type: ignore[arg-type]
+            "mysql": my.values(
+                {**row, "iLast": func.last_insert_id(bindparam("start"))}
+            ).on_duplicate_key_update(iLast=func.last_insert_id(last + 1)),
+        }
+
+    def advance(self, connection: Connection, key: dict[str, str]) -> int | None:
+        if not is_mysql(connection.dialect):
+            last = connection.execute(self._advance["other"], key).scalar()
+            return None if last is None else int(last)
+        done = connection.execute(self._advance["mysql"], key)
+        return int(done.lastrowid) if done.rowcount else None
+
+    def create(self, connection: Connection, values: dict[str, object]) -> int:
+        if not is_mysql(connection.dialect):
+            return int(connection.execute(self._create[connection.dialect.name], values).scalar_one())
+        return int(connection.execute(self._create["mysql"], values).lastrowid)
+
+    def move(self, connection: Connection, values: dict[str, object]) -> None:
+        connection.execute(self._move, values)
+
+
+@lru_cache(maxsize=32)
+def _statements(counters: str) -> _Statements:
+    return _Statements(counter_table(counters))
