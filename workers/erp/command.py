@@ -7,7 +7,7 @@ class, ``package.module:Name``). The adapter has already checked form, policy an
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel
@@ -25,7 +25,7 @@ class CommandContext:
     """What a handler works with. ``record``: id or document number as given ("" if none).
 
     ``lock``: True at execution, inside the transaction: lock the rows you read (``for_update``), in a fixed order.
-    ``connection`` is read-only while preparing. ``now`` is UTC. Every statement names the actor's tenant
+    ``connection`` is read-only while preparing. ``now`` is UTC, ``today`` the tenant's local date. Every statement names the actor's tenant
     (``tables.master(…).of_tenant(actor.tenant)``).
     """
 
@@ -37,6 +37,7 @@ class CommandContext:
     record: str
     lock: bool
     now: datetime
+    today: date
     op_id: str = ""
     allow_duplicate: bool = False
 
