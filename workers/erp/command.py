@@ -25,8 +25,8 @@ class CommandContext:
     """What a handler works with. ``record``: id or document number as given ("" if none).
 
     ``lock``: True at execution, inside the transaction: lock the rows you read (``for_update``), in a fixed order.
-    ``connection`` is read-only while preparing. ``now`` is UTC, ``today`` the tenant's local date. Every statement names the actor's tenant
-    (``tables.master(…).of_tenant(actor.tenant)``).
+    ``connection`` is read-only while preparing. ``now`` is UTC, ``today`` the tenant's local date. Every statement
+    names the actor's tenant (``tables.master(…).of_tenant(actor.tenant)``).
     """
 
     connection: Connection

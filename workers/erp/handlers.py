@@ -67,7 +67,7 @@ __all__ = [
 
 
 class HandlerInvalid(ValueError):
-    """A handler named in the catalogue cannot be used; says which one and why. Found at start, not at the first call."""
+    """A handler named in the catalogue cannot be used; says which and why. Found at start, not at the first call."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,6 +143,29 @@ def move_taken(ctx: WriteContext, form: Form, deltas: Mapping[str, Decimal]) -> 
         raise Refused(ErrorCode.RECORD_NOT_FOUND, {"record": gone})
 
 
+def taken_columns(tables: CatalogueTables, form: Form, child: str) -> dict[str, str]:
+    """Of lines that others are generated from: column of the quantity taken → public field that bounds it."""
+    return {
+        g.write_back.taken: g.write_back.limit
+        for other in tables.forms.values()
+        for g in other.generate
+        if g.write_back and g.source == form.id and g.source_child == child
+    }
+
+
+def check_covers(line: Line, after: Mapping[str, Any] | None, taken: Mapping[str, str]) -> None:
+    """business_rule if a source line (``after``; None: removed) would no longer cover what was taken from it."""
+    for column, limit in taken.items():
+        used = line.extra[column]
+        left = exact(after[limit] or 0) if after else ZERO
+        if used and exact(used) > left:
+            raise rule(
+                f"第{line.line_no}行已有 {decimal_text(exact(used))} 生成下游单据，不能少于该数量",
+                f"{decimal_text(exact(used))} of line {line.line_no} is already on other documents; it cannot be less",
+                line=line.key,
+            )
+
+
 def source_line_columns(form: Form, child: str) -> list[str]:
     """SQL names of the columns of ``child`` that keep the source line, where its quantity is written back."""
     return sorted(

@@ -31,7 +31,13 @@ from workers.erp.sql.children_write import (
     write_changes,
 )
 from workers.erp.sql.context import WriteContext, new_key
-from workers.erp.sql.generate import move_taken, quantity_field, source_line_columns
+from workers.erp.sql.generate import (
+    check_covers,
+    move_taken,
+    quantity_field,
+    source_line_columns,
+    taken_columns,
+)
 from workers.erp.sql.referenced_by import check_not_referenced
 from workers.erp.sql.state_write import guarded_update, set_state
 from workers.erp.sql.states import REQUIRED, check, guard, state_columns
@@ -111,10 +117,13 @@ def update_record(ctx: WriteContext, form: Form, key: str, payload: Payload) -> 
     sums: dict[str, Sequence[Mapping[str, Any]]] = {}
     for name, table in master.children.items():
         if name in payload:
-            links = source_line_columns(form, name)
-            current = load_lines(ctx.connection, table, ctx.tenant, [key], extra=links, lock=True)
+            taken = taken_columns(ctx.tables, form, name)
+            extra = [*source_line_columns(form, name), *taken]
+            current = load_lines(ctx.connection, table, ctx.tenant, [key], extra=extra, lock=True)
             sums[name] = merge_lines(table, key, current, payload[name], changes)
             _check_count(form, name, len(sums[name]))
+            for one in changes.touched[name]:
+                check_covers(one.before, one.after, taken)
     _move_differences(ctx, form, changes)
     write_changes(ctx, changes)
     fields = master.fields

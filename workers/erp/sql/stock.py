@@ -75,11 +75,16 @@ def examine_moves(effect: StockEffect, lines: Sequence[Mapping[str, Any]], sign:
     """What ``lines`` move when examined (``sign`` 1), or when that is taken back (-1).
 
     A line by public field names, plus its ``fulfils_column`` under that name. A line that fulfils a promise uses the
-    promise up along with the quantity, and gives both back.
+    promise up along with the quantity, and gives both back. business_rule for a line without product or warehouse.
     """
     moves = []
     for line in lines:
-        quantity = sign * effect.direction * Decimal(line[effect.quantity])
+        if not line[effect.product] or not line[effect.warehouse]:
+            raise rule(
+                "明细行缺少产品或仓库，无法过账库存",
+                "A line has no product or no warehouse, so no stock can move",
+            )
+        quantity = sign * effect.direction * (line[effect.quantity] or ZERO)
         fulfils = effect.reserved_column and effect.fulfils_column and line[effect.fulfils_column]
         reserved = quantity if fulfils else ZERO
         moves.append(Move(str(line[effect.product]), str(line[effect.warehouse]), quantity, reserved))
