@@ -12,23 +12,28 @@ import psutil
 import pytest
 from flower.urls import handlers
 
+from staging.embedded.redis_server import EmbeddedRedis
 from staging.embedded.spawn import free_port
 from tests.support.fixtures import StartWorker
-from tests.support.processes import LoggedProcess, clean_environment
+from tests.support.processes import LoggedProcess
 from tests.support.waiting import wait_until
 
 _LOGIN = ("clerk", "right")
 
 
-@pytest.fixture
-def env(redis_url: str, sqlite_database: str, tmp_path: Path) -> dict[str, str]:
+def environment(redis_url: str, folder: Path) -> dict[str, str]:
     return {
         "OPSTAGE_REDIS_URL": redis_url,
-        "OPSTAGE_DATABASE_URL": sqlite_database,
-        "OPSTAGE_DATA_DIR": str(tmp_path / "data"),
+        "OPSTAGE_DATABASE_URL": f"sqlite:///{folder}/queue.db",
+        "OPSTAGE_DATA_DIR": str(folder),
         "OPSTAGE_FLOWER_PORT": str(free_port()),
         "OPSTAGE_LOCALE": "en",
     }
+
+
+@pytest.fixture
+def env(redis_url: str, tmp_path: Path) -> dict[str, str]:
+    return environment(redis_url, tmp_path)
 
 
 class Flower(LoggedProcess):
@@ -44,9 +49,13 @@ class Flower(LoggedProcess):
         return httpx.get(self.url + path, auth=login, headers=headers, timeout=10).status_code
 
 
-@pytest.fixture
-def flower(env: dict[str, str], tmp_path: Path) -> Iterator[Flower]:
-    one = Flower({**env, "OPSTAGE_FLOWER_BASIC_AUTH": ":".join(_LOGIN)}, tmp_path)
+@pytest.fixture(scope="module")
+def flower(session_redis: EmbeddedRedis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flower]:
+    """One for all tests that only look."""
+    folder = tmp_path_factory.mktemp("flower")
+    one = Flower(
+        {**environment(session_redis.url, folder), "OPSTAGE_FLOWER_BASIC_AUTH": ":".join(_LOGIN)}, folder
+    )
     yield one
     one.stop()
 
@@ -123,9 +132,7 @@ def test_it_shows_our_worker(env: dict[str, str], tmp_path: Path, start_worker: 
         one.stop()
 
 
-def test_a_taken_port_is_an_error_that_names_the_setting(
-    flower: Flower, env: dict[str, str], tmp_path: Path
-) -> None:
-    second = LoggedProcess(flower.command, clean_environment(env), tmp_path, "second").start(wait=False)
+def test_a_taken_port_is_an_error_that_names_the_setting(flower: Flower, tmp_path: Path) -> None:
+    second = LoggedProcess(flower.command, flower.env, tmp_path, "second").start(wait=False)
     assert second.wait_exit(20) == 3
     assert "OPSTAGE_FLOWER_PORT" in second.log()
