@@ -27,7 +27,7 @@ from staging.embedded.spawn import free_port, guarded, stop_group
 from staging.settings import Settings, get_settings
 
 _FLOWER_USER = "opstage"
-_DEMO_STORY = (sys.executable, "-m", "workers.erp.demo.story")
+_DEMO_STORY = (sys.executable, "-m", "workers.story")
 _DEMO_SEED = (sys.executable, "-m", "workers.erp.demo.seed")
 _DEMO_ADAPTER = "workers.erp.demo:"
 _DB_UPGRADE = (sys.executable, "-m", "staging.cli.main", "db", "upgrade")
