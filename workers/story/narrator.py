@@ -58,11 +58,15 @@ class Narrator:
 
     def refused(self, call: Callable[[], T], error: type[Exception]) -> Exception:
         """Run what must be refused and return the refusal."""
+        refusal: Exception | None = None
+        value: object = None
         try:
             value = call()
-        except error as refusal:
-            return refusal
-        self.fail("本应被拒绝", "this should have been refused", value)
+        except error as raised:
+            refusal = raised
+        if refusal is None:
+            self.fail("本应被拒绝", "this should have been refused", value)
+        return refusal
 
     def preview(self, preview: Preview) -> None:
         """The card as a person sees it."""

@@ -1,4 +1,5 @@
-"""What the story is played on: databases, real worker processes, a subscriber, short leases so that nobody waits long."""
+"""What the story is played on: databases, real worker processes, a subscriber, short leases so that nobody
+waits long."""
 
 from __future__ import annotations
 
@@ -123,7 +124,7 @@ class Stage:
         heard: list[dict[str, object]] = []
         done = threading.Event()
         client = redis.Redis.from_url(self.settings.redis_url.get_secret_value())
-        subscription = client.pubsub()
+        subscription = client.pubsub()  # type: ignore[no-untyped-call]
         subscription.subscribe(user_channel(brands, subsidiary, user))
 
         def listen() -> None:

@@ -191,7 +191,6 @@ class Story:
         )
         with self.engine.begin() as connection:  # the stock the preview saw is gone when the worker comes
             before = oracle.level(connection, TENANT.brands_id, stock.warehouse_no, stock.product_no)
-        refusal: object
         try:
             examine = self.prepare(
                 self.keeper, form_id="stock_outbound", op_type="examine", record=created.result_bill_id
