@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import SQLAlchemyError
+
+from staging.storage import undecodable
 
 _READ_ONLY = "opstage_read_only"
 _SQL_MODE = "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
@@ -66,9 +69,27 @@ def make_engine(
 
 
 @contextmanager
+def open_connection(engine: Engine) -> Iterator[Connection]:
+    """A connection whose transaction is rolled back on leaving unless it was committed.
+
+    What went wrong first is what gets out. A time limit or a shutdown that strikes inside the driver leaves the line
+    out of step: the rollback fails as well, and its error would hide the time limit. Such a connection is dropped.
+    """
+    with engine.connect() as connection:
+        try:
+            yield connection
+        except BaseException:
+            try:
+                connection.rollback()
+            except SQLAlchemyError:
+                connection.invalidate()
+            raise
+
+
+@contextmanager
 def read_connection(engine: Engine) -> Iterator[Connection]:
     """A connection whose transaction sees one snapshot and cannot write (the database refuses)."""
-    with engine.connect() as connection:
+    with open_connection(engine) as connection:
         yield connection.execution_options(**{_READ_ONLY: True})
 
 
@@ -131,6 +152,7 @@ def _mysql(
     engine = create_engine(url, isolation_level="READ COMMITTED", connect_args=arguments, **_pool(pool_size))
 
     def set_session(dbapi_connection: Any, _record: Any) -> None:
+        undecodable.use_in_pymysql(dbapi_connection)
         settings: dict[str, str | float | int] = {
             "time_zone": "+00:00",
             "sql_mode": _SQL_MODE,
@@ -163,6 +185,7 @@ def _sqlite(url: URL, pool_size: int, lock_s: float, statement_s: float) -> Engi
     engine = create_engine(url, connect_args={"timeout": lock_s}, **_pool(pool_size))
 
     def on_connect(dbapi_connection: sqlite3.Connection, record: Any) -> None:
+        dbapi_connection.text_factory = undecodable.decode
         dbapi_connection.isolation_level = None  # the driver opens no transactions; _on_begin does
         _use_wal(dbapi_connection, lock_s)
         for pragma in ("foreign_keys=ON", "synchronous=FULL"):

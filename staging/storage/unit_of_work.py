@@ -16,7 +16,7 @@ from staging.domain.errors import Transient
 from staging.domain.operation import Told
 from staging.storage import journal
 from staging.storage.dberrors import DbFailure, classify_db_error
-from staging.storage.engine import read_connection
+from staging.storage.engine import open_connection, read_connection
 
 T = TypeVar("T")
 _TRIES = 5
@@ -56,7 +56,7 @@ class QueueStore:
     @contextmanager
     def begin(self) -> Iterator[UnitOfWork]:
         """A transaction that is rolled back unless ``commit`` was called."""
-        with self.engine.connect() as connection:
+        with open_connection(self.engine) as connection:
             yield UnitOfWork(connection)
 
     @contextmanager

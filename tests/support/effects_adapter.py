@@ -38,6 +38,7 @@ from staging.domain.identity import Actor, Tenant
 from staging.domain.ports import ErpTransaction, Execution, LedgerEntry, Outcome, Prepared, Route
 from staging.settings import Settings
 from staging.storage.dialect import IdString, UtcDateTime, db_now, is_mysql
+from staging.storage.engine import open_connection
 from tests.support.waiting import wait_until
 from workers.erp.ledger import SqlLedger
 
@@ -97,8 +98,8 @@ class _Transaction:
 
 
 class EffectsAdapter:
-    """What the queue engine uses of ``ports.ErpAdapter``. Forms: ``effects`` (auto), ``effects_approved`` (needs approval), ``effects_closed`` (no
-    policy: forbidden)."""
+    """What the queue engine uses of ``ports.ErpAdapter``. Forms: ``effects`` (auto), ``effects_approved`` (needs
+    approval), ``effects_closed`` (no policy: forbidden)."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -140,12 +141,12 @@ class EffectsAdapter:
 
     @contextmanager
     def transaction(self) -> Iterator[ErpTransaction]:
-        with self._engine.connect() as connection:
+        with open_connection(self._engine) as connection:
             yield _Transaction(connection)
 
     def apply(self, tx: ErpTransaction, execution: Execution) -> Outcome:
         self._permit(execution.actor)
-        steps = Steps(tx.connection, execution)
+        steps = Steps(self._engine, tx.connection, execution)
         steps.run(execution.payload.get("steps", []))
         if not steps.wrote:
             steps.write({})
@@ -163,8 +164,8 @@ class EffectsAdapter:
 class Steps:
     """Each public method is a step: ``{"do": name, …its arguments}``. Times are milliseconds, files absolute paths."""
 
-    def __init__(self, connection: Connection, execution: Execution) -> None:
-        self._connection, self._execution = connection, execution
+    def __init__(self, engine: Engine, connection: Connection, execution: Execution) -> None:
+        self._engine, self._connection, self._execution = engine, connection, execution
         self.wrote = False
         self.outcome = Outcome(f"bill-{execution.op_id}", {"zh": "完成", "en": "done"}, {"by": os.getpid()})
 
@@ -207,6 +208,16 @@ class Steps:
             .where(effects_row.c.sName == step["row"])
             .values(iValue=effects_row.c.iValue + 1)
         )
+
+    def hang_up(self, step: dict[str, Any]) -> None:
+        """Have the server kill this transaction's connection, as an administrator or a failover would."""
+        if is_mysql(self._connection.dialect):
+            own, kill = "SELECT CONNECTION_ID()", "KILL {}"
+        else:
+            own, kill = "SELECT pg_backend_pid()", "SELECT pg_terminate_backend({})"
+        number = self._connection.execute(text(own)).scalar_one()
+        with self._engine.connect() as another:
+            another.execute(text(kill.format(int(number))))
 
     def clash(self, step: dict[str, Any]) -> None:
         """Break a unique key of the ERP's own."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from staging.embedded.errors import EmbeddedServerError
 from staging.embedded.postgres_server import EmbeddedPostgres, find_postgres_bin
 from staging.embedded.redis_server import EmbeddedRedis
 from staging.embedded.server import EmbeddedServer
-from staging.embedded.spawn import require_reachable, unprivileged_account
+from staging.embedded.spawn import require_reachable, run_as, unprivileged_account
 from tests.support.services import missing
 
 __all__ = ["EmbeddedPostgres", "EmbeddedRedis", "PrivateMariaDB", "open_folder", "private_postgres_bin"]
@@ -78,18 +77,14 @@ class PrivateMariaDB(EmbeddedServer):
         if self._files.exists():
             return
         require_reachable(self.data_dir, self.account)
-        result = subprocess.run(
+        result = run_as(
+            self.account,
             [
                 *(str(self._installer), "--no-defaults", f"--datadir={self._files}", "--skip-test-db"),
                 *("--auth-root-authentication-method=normal", "--cross-bootstrap"),
             ],
-            user=self.account.uid if self.account else None,
-            group=self.account.gid if self.account else None,
-            extra_groups=[] if self.account else None,
             cwd=self.data_dir,
-            capture_output=True,
-            text=True,
-            timeout=_INSTALL_TIMEOUT_S,
+            timeout_s=_INSTALL_TIMEOUT_S,
         )
         if result.returncode:
             raise AssertionError(f"mariadb-install-db failed:\n{result.stdout}{result.stderr}")

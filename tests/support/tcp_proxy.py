@@ -28,7 +28,9 @@ class Trip(Enum):
 
     BEFORE_COMMIT = "the server never sees the COMMIT"
     AFTER_COMMIT = "the server commits, the client never hears of it"
+    AFTER_COMMIT_THEN_DOWN = "the same, and from that moment the server cannot be reached (until restore)"
     HOLD_COMMIT = "the client's line breaks; the COMMIT reaches the server when the test calls release()"
+    HOLD_ANSWER = "the server commits at once, the client hears of it when the test calls release()"
 
 
 class TcpProxy:
@@ -115,21 +117,29 @@ class TcpProxy:
                 marked = marked or bool(armed and armed[0] in data)
                 if armed and marked and any(commit in data for commit in _COMMITS):
                     self._armed = None
-                    self._trip(armed[1], data, client, server)
-                    return
-                server.sendall(data)
+                    if not self._trip(armed[1], data, client, server):
+                        return
+                else:
+                    server.sendall(data)
 
-    def _trip(self, trip: Trip, data: bytes, client: socket.socket, server: socket.socket) -> None:
-        if trip is Trip.AFTER_COMMIT:
-            server.sendall(data)
-            server.recv(_CHUNK)  # committed: the answer is here, and goes no further
-        elif trip is Trip.HOLD_COMMIT:
+    def _trip(self, trip: Trip, data: bytes, client: socket.socket, server: socket.socket) -> bool:
+        """True if the connection lives on."""
+        if trip is Trip.HOLD_COMMIT:
             client.shutdown(socket.SHUT_RDWR)
             self.tripped.set()
             self._released.wait(_PATIENCE_S)
+        answer = b""
+        if trip is not Trip.BEFORE_COMMIT:
             server.sendall(data)
-            server.recv(_CHUNK)
+            answer = server.recv(_CHUNK)  # committed: the answer is here, and goes no further
+        if trip is Trip.AFTER_COMMIT_THEN_DOWN:
+            self._up = False
         self.tripped.set()
+        if trip is not Trip.HOLD_ANSWER:
+            return False
+        self._released.wait(_PATIENCE_S)
+        client.sendall(answer)
+        return True
 
 
 @contextmanager

@@ -92,6 +92,8 @@ class World:
         self.where, self.kind, self.shared = where, where.kind, where.shared
         self.env = {
             **LIMITS,
+            # MariaDB counts lock waits in whole seconds: its statement limit has to lie above one.
+            **({"OPSTAGE_STATEMENT_TIMEOUT_S": "1.4"} if where.kind == "mariadb" else {}),
             "OPSTAGE_DATABASE_URL": where.queue_url,
             "OPSTAGE_ERP_DATABASE_URL": "" if where.shared else where.erp_url,
             "OPSTAGE_REDIS_URL": redis_url,
