@@ -53,6 +53,13 @@ def one(connection: Connection, table: str, **equal: Any) -> Row[Any]:
     ).one()
 
 
+def rows(connection: Connection, table: str, **equal: Any) -> list[Row[Any]]:
+    """All rows with these values, by key."""
+    read = demo_metadata.tables[table]
+    wanted = select(read).where(*(read.c[name] == value for name, value in equal.items()))
+    return list(connection.execute(wanted.order_by(read.c.sId)))
+
+
 def level(connection: Connection, brands: str, warehouse_no: str, product_no: str) -> Level:
     """Stock by the numbers people use; zero where there is no row."""
     table, house, product = stock.stock, masters.warehouse, products.product
