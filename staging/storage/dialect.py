@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any, TypeAlias
 
 from sqlalchemy import DateTime, Dialect, Float, Numeric, String, Text, literal
@@ -14,6 +14,8 @@ from sqlalchemy.sql.elements import BindParameter, ColumnElement
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+# Arithmetic in the context's 28 digits would round an amount of up to 38 before it is looked at.
+_WIDE = Context(prec=200)
 _SQLITE_NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now'{}) || '000'"
 
 
@@ -87,7 +89,7 @@ class ExactDecimal(TypeDecorator[Decimal]):
         if isinstance(value, bool) or not isinstance(value, Decimal | int):
             raise TypeError(f"{value!r}: an exact decimal is a Decimal or an int")
         number = Decimal(value)
-        if not number.is_finite() or abs(number) >= self._limit or number % self._unit:
+        if not number.is_finite() or _WIDE.abs(number) >= self._limit or _WIDE.remainder(number, self._unit):
             raise ValueError(f"{value} does not fit NUMERIC({self.precision}, {self.scale})")
         return f"{number:.{self.scale}f}" if dialect.name == "sqlite" else number
 
