@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -43,10 +44,19 @@ def runtime_env(settings: Settings) -> Iterator[dict[str, str]]:
             "OPSTAGE_BROKER_URL": settings.broker_url.get_secret_value() or redis_url,
             "OPSTAGE_DATABASE_URL": _database_url(settings, data_dir, postgres_url),
         }
+        env["OPSTAGE_SEAL_KEY"] = settings.seal_key.get_secret_value() or _kept_secret(data_dir / "seal.key")
         if settings.erp_database_url:
             wants_embedded = settings.erp_database_url == EMBEDDED_POSTGRES
             env["OPSTAGE_ERP_DATABASE_URL"] = postgres_url if wants_embedded else settings.erp_database_url
         yield env
+
+
+def _kept_secret(path: Path) -> str:
+    """A random secret that lives with the data: made once, readable by its owner only."""
+    if not path.exists():
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(secrets.token_urlsafe(32))
+    return path.read_text().strip()
 
 
 def configured_redis(settings: Settings) -> str:
