@@ -1,4 +1,4 @@
-"""``ai_op_origin``: whose a table is and what a migration added to it, so that a downgrade takes back no more than that.
+"""``ai_op_origin``: whose a table is and what a migration added to it, so that a downgrade takes back just that.
 
 Written before the change it describes. So a migration killed in between never takes its own addition for somebody
 else's, and a downgrade killed in between never takes somebody else's table for its own.
@@ -69,6 +69,7 @@ def forget(connection: Connection, table: str) -> None:
     """Drop what is known about ``table``, and the whole record once it is empty."""
     if not has_table(connection, _origin.name):
         return
-    run(connection, delete(_origin).where(_origin.c.sTable == table))
+    if recall(connection, table):
+        run(connection, delete(_origin).where(_origin.c.sTable == table))
     if connection.execute(select(_origin.c.sTable).limit(1)).first() is None:
         drop_table(connection, _origin.name)

@@ -116,7 +116,10 @@ def _move(
         config = tree.config()
         config.attributes.update(connection=connection, version_table=tree.version_table, notes=notes)
         try:
-            change(config, revision)
+            if (
+                before is not None or change is not command.downgrade
+            ):  # nothing to take down: Alembic would start anew
+                change(config, revision)
         except CommandError as error:
             _tidy(connection, tree)
             raise _unknown_revision(tree, revision, error) from error

@@ -13,12 +13,17 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from migrations.errors import refuse
 from migrations.failpoint import changed
+from staging.storage.dialect import is_mysql
 
 
 def run(connection: Connection, statement: str | Executable) -> int:
     """Execute one statement that changes the database; returns its row count. Text goes to the driver as it is."""
-    is_text = isinstance(statement, str)
-    result = connection.exec_driver_sql(statement) if is_text else connection.execute(statement)
+    # exec_driver_sql: a colon or percent sign in a default is no parameter
+    result = (
+        connection.exec_driver_sql(statement) if isinstance(statement, str) else connection.execute(statement)
+    )
+    if is_mysql(connection.dialect):
+        connection.commit()  # as DDL does there: each change is done when the next one starts
     changed()
     return result.rowcount
 
@@ -66,9 +71,7 @@ def drop_table(connection: Connection, name: str) -> None:
 def drop_index(connection: Connection, table: str, name: str) -> None:
     """Drop the index where it is there."""
     if name in index_names(connection, table):
-        of_table = (
-            f" ON {quoted(connection, table)}" if connection.dialect.name in ("mysql", "mariadb") else ""
-        )
+        of_table = f" ON {quoted(connection, table)}" if is_mysql(connection.dialect) else ""
         run(connection, f"DROP INDEX {quoted(connection, name)}{of_table}")
 
 

@@ -48,8 +48,12 @@ def create_or_adopt(connection: Connection, wanted: Table, indexes: Sequence[Ind
                 f"{wanted.name} 是视图，无法接管。请将其改名。",
                 f"{wanted.name} is a view and cannot be adopted. Rename it.",
             )
-        origin.forget(connection, wanted.name)  # of a table that was dropped by hand
-        origin.remember(connection, wanted.name, [Entry(Kind.CREATED)])
+        ours = Entry(Kind.CREATED)
+        if origin.recall(connection, wanted.name) - {
+            ours
+        }:  # of an adopted table that was dropped by hand since
+            origin.forget(connection, wanted.name)
+        origin.remember(connection, wanted.name, [ours])
         create_table(connection, wanted, indexes)
         return []
     if Entry(Kind.CREATED) in origin.recall(connection, wanted.name):

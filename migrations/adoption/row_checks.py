@@ -31,7 +31,9 @@ _MAKER_LENGTH = 64
 
 def check_rows(connection: Connection, found: FoundTable, plan: Plan) -> Iterator[Note]:
     """What is wrong with the rows, one note each. The columns every queue has must be there."""
-    columns = (column(quoted_name(present.name, quote=True)) for present in found.columns.values())
+    columns: list[ColumnClause[Any]] = [
+        column(quoted_name(present.name, quote=True)) for present in found.columns.values()
+    ]
     rows = table(quoted_name(found.name, quote=True), *columns)
     for key in plan.keys:
         yield from _duplicates(connection, found, rows, plan, key)
