@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import shutil
 import signal
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
@@ -15,7 +14,7 @@ import psycopg
 from staging.embedded.errors import embedded_error
 from staging.embedded.finder import packaged_file
 from staging.embedded.server import EmbeddedServer
-from staging.embedded.spawn import require_reachable, unprivileged_account
+from staging.embedded.spawn import require_reachable, run_as, unprivileged_account
 
 EMBEDDED_POSTGRES = "embedded-postgres"  # the value of OPSTAGE_DATABASE_URL that asks for this server
 _USER = DATABASE = "opstage"
@@ -77,18 +76,14 @@ class EmbeddedPostgres(EmbeddedServer):
             self.data_dir / "cluster.new"
         )  # renamed only when complete: a killed initdb leaves no half cluster
         shutil.rmtree(unfinished, ignore_errors=True)
-        result = subprocess.run(
+        result = run_as(
+            self.account,
             [
                 *(self.bin_dir / "initdb", "-D", unfinished, "-U", _USER, "-E", "UTF8", "--locale=C.UTF-8"),
                 *("-A", "scram-sha-256", f"--pwfile={self.data_dir / 'password'}", "--no-sync"),
             ],
-            user=self.account.uid if self.account else None,
-            group=self.account.gid if self.account else None,
-            extra_groups=[] if self.account else None,
             cwd=self.data_dir,
-            capture_output=True,
-            text=True,
-            timeout=_INITDB_TIMEOUT_S,
+            timeout_s=_INITDB_TIMEOUT_S,
         )
         if result.returncode:
             raise embedded_error(

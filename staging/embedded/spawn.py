@@ -85,6 +85,22 @@ def guarded(
     )
 
 
+def run_as(
+    account: Account | None, command: Sequence[str | Path], *, cwd: Path, timeout_s: float
+) -> subprocess.CompletedProcess[str]:
+    """Run ``command`` to its end as ``account`` (None: as we are), output captured; the caller looks at the code."""
+    return subprocess.run(
+        command,
+        user=account.uid if account else None,
+        group=account.gid if account else None,
+        extra_groups=[] if account else None,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+    )
+
+
 def free_port() -> int:
     """A loopback TCP port nobody listens on right now. Another program may take it first: be ready to ask again."""
     with socket.socket() as probe:

@@ -15,8 +15,9 @@ import pytest
 import redis
 
 from staging.embedded.runtime import running_env
+from tests.support.cli import opstage
 from tests.support.private import open_folder
-from tests.support.processes import ROOT, LoggedProcess, clean_environment, gone
+from tests.support.processes import LoggedProcess, gone
 from tests.support.waiting import wait_until
 
 _OPSTAGE = (sys.executable, "-m", "staging.cli.main")
@@ -81,10 +82,8 @@ def test_another_command_uses_the_servers_of_the_running_set(up: Up) -> None:
     client = redis.Redis.from_url(env["OPSTAGE_REDIS_URL"])
     assert client.ping()
     client.close()
-    shown = subprocess.run(
-        [*_OPSTAGE, "env"], env=up.env, cwd=up.folder, capture_output=True, text=True, timeout=30
-    )
-    shell = ["sh", "-c", f'{shown.stdout}\nprintf %s "$OPSTAGE_REDIS_URL"']
+    shown = opstage(up.folder, {"OPSTAGE_DATA_DIR": str(up.folder)}, "env")
+    shell = ["sh", "-c", f'{shown.out}\nprintf %s "$OPSTAGE_REDIS_URL"']
     assert subprocess.run(shell, capture_output=True, text=True).stdout == env["OPSTAGE_REDIS_URL"]
     second = LoggedProcess(
         [*_OPSTAGE, "worker", "--name", "second"], {"OPSTAGE_DATA_DIR": str(up.folder)}, up.folder, "second"
@@ -110,22 +109,24 @@ def test_a_killed_up_leaves_nothing_and_starts_again_on_the_same_data(up: Up) ->
 
 def test_a_second_set_on_the_same_data_is_refused_with_the_reason(up: Up) -> None:
     up.ready()
-    second = subprocess.run(up.command, env=up.env, cwd=up.folder, capture_output=True, text=True, timeout=60)
-    assert second.returncode == 3
-    assert "OPSTAGE_DATA_DIR" in second.stderr
+    second = opstage(up.folder, {"OPSTAGE_DATA_DIR": str(up.folder)}, "up")
+    assert second.code == 3
+    assert "OPSTAGE_DATA_DIR" in second.err
     assert up.alive()
 
 
-def test_the_commands_exit_codes() -> None:
-    def code(*arguments: str, **env: str) -> int:
-        command = [*_OPSTAGE, *arguments]
-        return subprocess.run(
-            command, env=clean_environment(env), cwd=ROOT, capture_output=True, timeout=60
-        ).returncode
-
-    assert code("--version") == 0
-    assert code("--help") == 0
-    assert code("no-such-command") == 2
-    assert code("worker", "--concurrency", "0") == 2
-    assert code("beat", OPSTAGE_LEASE_S="1") == 2
-    assert code("env", OPSTAGE_DATA_DIR="/nonexistent") == 3
+@pytest.mark.parametrize(
+    ("arguments", "env", "code"),
+    [
+        (["--version"], {}, 0),
+        (["--help"], {}, 0),
+        (["no-such-command"], {}, 2),
+        (["worker", "--concurrency", "0"], {}, 2),
+        (["beat"], {"OPSTAGE_LEASE_S": "1"}, 2),
+        (["env"], {"OPSTAGE_DATA_DIR": "/nonexistent"}, 3),
+    ],
+)
+def test_the_commands_exit_codes(
+    arguments: list[str], env: dict[str, str], code: int, tmp_path: Path
+) -> None:
+    assert opstage(tmp_path, env, *arguments).code == code
