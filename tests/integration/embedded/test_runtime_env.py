@@ -65,7 +65,9 @@ def test_configured_databases_and_broker_are_passed_on(folder: Path) -> None:
         OPSTAGE_DATABASE_URL="postgresql://q:3/queue",
         OPSTAGE_ERP_DATABASE_URL="mariadb://e:4/erp",
     )
-    with runtime_env(configured) as env:
+    with runtime_env(configured) as env, runtime_env(configured) as again:
+        key = env.pop("OPSTAGE_SEAL_KEY")
+        assert (len(key), again["OPSTAGE_SEAL_KEY"]) == (43, key)  # made once, kept with the data
         assert env == {
             "OPSTAGE_DATA_DIR": str(folder),
             "OPSTAGE_REDIS_URL": "redis://r:1/0",
