@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request, Response
+from fastapi.staticfiles import StaticFiles
 from limits import parse as parse_rate
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
@@ -16,6 +17,7 @@ from staging.api.auth.jwt import JwtAuthenticator
 from staging.api.auth.static import StaticAuthenticator
 from staging.api.hub import Hub
 from staging.api.locale import locale_of
+from staging.api.pages import router as pages
 from staging.bootstrap import open_services
 from staging.contracts.error import ErrorCode
 from staging.domain.credential import Authenticator
@@ -65,6 +67,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.limiter = MovingWindowRateLimiter(MemoryStorage())
     app.state.rate = parse_rate(settings.rate_limit)
     errors.install(app)
+    app.include_router(pages.router)
+    app.mount("/static", StaticFiles(directory=pages.STATIC))
     for module in (forms, preparations, operations, stream, health):
         app.include_router(module.router)
 

@@ -24,7 +24,9 @@ from staging.services.view import entry_of
 
 router = APIRouter(prefix="/v1", tags=["live status"], route_class=StrictRoute, responses=RESPONSES)
 _MAX_WAIT_S = 60.0
-_SSE: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}, "description": "events named operation"}}
+_SSE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {}}, "description": "events named operation"}
+}
 
 
 @router.get("/operations/{op_id}/status", operation_id="getOperationStatus")
