@@ -15,11 +15,11 @@ PLACES = [(kind, shared) for kind in KINDS for shared in (True, False)]
 MakeWorld = Callable[..., World]
 
 
-def _named(place: tuple[str, bool]) -> str:
+def named(place: tuple[str, bool]) -> str:
     return f"{place[0]}-{'shared' if place[1] else 'separate'}"
 
 
-@pytest.fixture(scope="module", params=PLACES, ids=[_named(place) for place in PLACES])
+@pytest.fixture(scope="module", params=PLACES, ids=[named(place) for place in PLACES])
 def where(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
     """Databases for a module's tests, on three engines, shared and separate; each test finds them empty."""
     kind, shared = request.param
