@@ -14,7 +14,7 @@ from staging.contracts.status import StatusCode
 from staging.domain.canonical import payload_hash
 from staging.domain.errors import OpstageError, Refused, Transient
 from staging.domain.identity import new_id
-from staging.domain.intake import parse_json, require_object
+from staging.domain.intake import load_json, parse_json, require_object
 from staging.domain.operation import Operation, Told
 from staging.domain.ports import ErpAdapter, ErpTransaction, Execution
 from staging.domain.seal import is_sealed
@@ -162,6 +162,7 @@ class Executor:
         if payload_hash(payload) != operation.payload_hash:  # I2: what is executed is what was shown
             altered = {"zh": "内容与确认时不一致", "en": "the payload is not what was confirmed"}
             raise Refused(ErrorCode.VERSION_CONFLICT, text=altered)
+        sealed = is_sealed(operation, self._settings.seal_key.get_secret_value())
         return Execution(
             op_id=operation.id,
             actor=operation.maker_actor,
@@ -169,9 +170,12 @@ class Executor:
             target_bill_id=operation.target_bill_id,
             payload=payload,
             source_ref=parsed(operation.source_ref_json),
-            pins=parsed(operation.pins_json),
+            # Sealed, they are our own text of what ERP records hold, to be compared to the character.
+            pins=load_json(operation.pins_json)
+            if sealed and operation.pins_json
+            else parsed(operation.pins_json),
             target_version=operation.target_version,
-            prepared=is_sealed(operation, self._settings.seal_key.get_secret_value()),
+            prepared=sealed,
             allow_duplicate=operation.allow_duplicate,
         )
 

@@ -86,9 +86,16 @@ def dump_json(value: Any) -> str:
     return text
 
 
-def load_json(text: str) -> Any:
-    """Read text that ``dump_json`` wrote. Not for text of any other origin: that is ``parse_json``'s."""
-    return json.loads(text, parse_float=Decimal)
+def load_json(text: str | bytes) -> Any:
+    """Read text that ``dump_json`` wrote, to the character. Text of any other origin is ``parse_json``'s.
+
+    What an ERP record holds (pins, copied fields) may be text that intake would refuse, and is not to be altered.
+    Raises ``ValidationFailed`` for what cannot be read at all.
+    """
+    try:
+        return json.loads(text, parse_float=Decimal)
+    except (ValueError, RecursionError) as error:
+        raise _invalid("it is not what was stored", "不是当初存入的内容") from error
 
 
 def wire_value(value: Any) -> Any:

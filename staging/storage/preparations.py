@@ -9,10 +9,9 @@ import redis
 
 from staging.contracts.error import ErrorCode
 from staging.domain.errors import Transient
-from staging.domain.intake import dump_json, parse_json
+from staging.domain.intake import dump_json, load_json
 
 _PREFIX = "ai:prep:"
-_MAX_BYTES = 20_000_000
 
 
 class RedisPreparationStore:
@@ -36,7 +35,7 @@ class RedisPreparationStore:
             raise Transient(ErrorCode.UNAVAILABLE, {"what": "Redis"}) from error
         if stored is None:
             return None
-        value: dict[str, Any] = parse_json(stored, max_bytes=_MAX_BYTES, max_depth=64)
+        value: dict[str, Any] = load_json(stored)
         return value
 
     def drop(self, preparation_id: str) -> None:

@@ -300,6 +300,12 @@ def test_texts_of_an_erp_that_intake_would_refuse_survive_storage() -> None:
         dump_json({"name": "\ud800"})
 
 
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "[" + "1" * 5000 + "]", b"\xff"], ids=range(5))
+def test_stored_text_that_was_tampered_with_beyond_reading_is_a_refusal_too(text: str | bytes) -> None:
+    with pytest.raises(ValidationFailed):
+        load_json(text)
+
+
 @pytest.mark.parametrize(
     ("text", "limit", "clean"),
     [
