@@ -21,7 +21,7 @@ from staging.domain.canonical import payload_hash
 from staging.domain.errors import ValidationFailed
 from staging.domain.intake import dump_json, load_json, parse_json, sanitize_text
 from staging.storage.dialect import ExactDecimal, JsonText, UtcDateTime
-from tests.support.hostile_json import ACCEPTED, REFUSED
+from tests.support.hostile_json import ACCEPTED, REFUSED, text_literal
 from tests.support.json_values import json_values
 
 SCRATCH = Table(
@@ -130,12 +130,7 @@ def test_no_database_lets_in_what_intake_refuses(database: Engine, foreign: Engi
     assert unstorable == ({"raw nul"} if database.dialect.name == "postgresql" else set())
 
 
-# The same bytes as a text literal, written as a program would that cares for no encoding.
-RAW_TEXT = {
-    "sqlite": "CAST(x'{}' AS TEXT)",
-    "postgresql": "convert_from('\\x{}', 'UTF8')",
-    "mariadb": "x'{}'",
-}
+# Which bytes that are no UTF-8 a database takes for text all the same.
 TAKEN = {"sqlite": {"surrogate", "gbk"}, "postgresql": set(), "mariadb": {"surrogate"}}
 
 
@@ -147,7 +142,7 @@ def test_a_row_of_broken_bytes_is_refused_alone_and_stops_no_other(database: Eng
     for n, (name, source) in enumerate(
         {"surrogate": b'["\xed\xa0\x80"]', "gbk": '["中"]'.encode("gbk")}.items(), 1
     ):
-        literal = RAW_TEXT[kind].format(source.hex())
+        literal = text_literal(kind, source)
         try:
             with database.begin() as connection:
                 connection.exec_driver_sql(

@@ -93,3 +93,14 @@ REFUSED: dict[str, tuple[str | bytes | None, str]] = {
     "deep and cut off": ('{"a":' * 100_000, "deeper than 12 levels"),
     "zalgo": ('["Z' + "\\u0301" * 31 + '"]', "combining marks"),
 }
+
+_LITERALS = {
+    "sqlite": "CAST(x'{}' AS TEXT)",
+    "postgresql": "convert_from('\\x{}', 'UTF8')",
+    "mariadb": "x'{}'",
+}
+
+
+def text_literal(kind: str, content: bytes) -> str:
+    """``content`` as an SQL text literal, written as a program would that cares for no encoding."""
+    return _LITERALS[kind].format(content.hex())
