@@ -109,7 +109,7 @@ def _generated(ctx: WriteContext, form: Form, plan: Plan) -> Outcome:
     payload = target_payload(ctx.tables, source, source_ref, plan.payload)
     lines = payload[generate.target_child]
     if len(lines) != len(source.lines):
-        raise Refused(ErrorCode.PAYLOAD_INVALID, {"field": generate.target_child})
+        raise Refused(ErrorCode.FIELD_INVALID, {"field": generate.target_child})
     take(ctx, source, [line[generate.quantity] for line in lines])
     links = Links(
         master={generate.source_bill: source.key} if generate.source_bill else {},
