@@ -7,10 +7,13 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from sqlalchemy import Column, Date, Engine, Integer, MetaData, SmallInteger, String, Table, Text, text
+from sqlalchemy.exc import DBAPIError
 
 from staging.contracts.form import Catalogue
+from staging.domain.errors import OpstageError
 from staging.domain.identity import Actor, Tenant, new_id
 from staging.domain.ports import Execution, Outcome, Route
+from staging.storage.dberrors import classify_db_error
 from staging.storage.dialect import ExactDecimal, IdString, UtcDateTime
 from workers.erp.sql.apply import apply_form_operation
 from workers.erp.sql.catalogue_tables import tables_of
@@ -283,6 +286,32 @@ class SmallErp:
             return apply_form_operation(
                 connection, CATALOGUE, FORMS[form_id], done, plan=done, now_utc=NOW, today=today
             )
+
+    def retried(self, form_id: str, op: str, **what: Any) -> Outcome:
+        """``run``, as the executor does it: a transaction that a deadlock or lock timeout undid runs again."""
+        for _ in range(20):
+            try:
+                return self.run(form_id, op, **what)
+            except DBAPIError as error:
+                if not classify_db_error(error).is_transient:
+                    raise
+        raise AssertionError(f"{form_id}.{op}: twenty transient failures")
+
+    def refusal(self, form_id: str, op: str, **what: Any) -> OpstageError:
+        """The error of an operation that must be refused, having changed nothing at all."""
+        before = self.snapshot()
+        try:
+            self.run(form_id, op, **what)
+        except OpstageError as error:
+            assert self.snapshot() == before, "refused, but something has changed"
+            return error
+        raise AssertionError(f"{form_id}.{op} was not refused")
+
+    def empty(self) -> None:
+        """Delete all rows of all tables."""
+        with self.engine.begin() as connection:
+            for table in (*schema.sorted_tables, *erp_metadata.sorted_tables):
+                connection.execute(table.delete())
 
     def context(self, connection: Any, actor: Actor = USER) -> WriteContext:
         return WriteContext(connection, tables_of(CATALOGUE), actor, NOW, TODAY)

@@ -61,8 +61,12 @@ def move_stock(ctx: WriteContext, form: Form, moves: Iterable[Move]) -> dict[Pla
     if not wanted:
         return {}
     table = ctx.tables.stock(form.id)
-    rows = _locked(ctx, form, effect, table, list(wanted))
-    missing = [place for place, move in wanted.items() if place not in rows and _adds(move)]
+    incoming = [place for place, move in wanted.items() if move.quantity > 0]
+    if incoming and len(_rows(ctx, form, effect, table, incoming, lock=False)) < len(incoming):
+        # Before any row is locked: who held rows and waited here would deadlock with one who does the reverse.
+        hold(ctx.connection, ctx.tables.catalogue.number_table, ctx.tenant, f"stock:{table.name}")
+    rows = _rows(ctx, form, effect, table, list(wanted))
+    missing = [place for place in incoming if place not in rows]
     if missing:
         rows |= _created(ctx, form, effect, table, missing)
     levels = {place: rows[place][1] if place in rows else Level() for place in wanted}
@@ -107,14 +111,16 @@ def _added_up(moves: Iterable[Move]) -> dict[Place, Move]:
     return {place: total[place] for place in sorted(total)}
 
 
-def _adds(move: Move) -> bool:
-    return move.quantity > 0
-
-
-def _locked(
-    ctx: WriteContext, form: Form, effect: StockEffect, table: Table, places: Sequence[Place]
+def _rows(
+    ctx: WriteContext,
+    form: Form,
+    effect: StockEffect,
+    table: Table,
+    places: Sequence[Place],
+    *,
+    lock: bool = True,
 ) -> dict[Place, tuple[str, Level]]:
-    """Key and level of the rows that exist, locked. Refuses a place that has several rows."""
+    """Key and level of the rows that exist, locked in order. Refuses a place that has several rows."""
     c = table.c
     product, warehouse, quantity = (
         c[effect.product_column],
@@ -128,8 +134,9 @@ def _locked(
         select(*columns)
         .where(*_of_tenant(ctx, form, table), tuple_(product, warehouse).in_(places))
         .order_by(product, warehouse)
-        .with_for_update()
     )
+    if lock:
+        statement = statement.with_for_update()
     rows: dict[Place, tuple[str, Level]] = {}
     for key, product_id, warehouse_id, amount, *reserved in ctx.connection.execute(statement):
         place = (product_id, warehouse_id)
@@ -147,14 +154,12 @@ def _locked(
 def _created(
     ctx: WriteContext, form: Form, effect: StockEffect, table: Table, places: Sequence[Place]
 ) -> dict[Place, tuple[str, Level]]:
-    """Insert empty rows for ``places`` and lock them.
+    """Insert empty rows for ``places``, which are not there, and lock them.
 
-    Two of us are kept apart by a held counter row, whether or not the ERP has a unique index here; where it has one, a
-    row that the ERP itself inserts at the same moment is taken instead of ours.
+    Two of us are kept apart by the counter row that ``move_stock`` holds, whether or not the ERP has a unique index
+    here; where it has one, a row that the ERP itself inserts at the same moment is taken instead of ours.
     """
-    hold(ctx.connection, ctx.tables.catalogue.number_table, ctx.tenant, f"stock:{table.name}")
-    rows = _locked(ctx, form, effect, table, places)
-    new = [
+    new: list[dict[str, Any]] = [
         {
             effect.key: new_key(),
             form.tenant.brands: ctx.tenant.brands_id,
@@ -165,12 +170,15 @@ def _created(
             **({effect.reserved_column: ZERO} if effect.reserved_column else {}),
         }
         for product, warehouse in places
-        if (product, warehouse) not in rows
     ]
-    if new:
-        ctx.connection.execute(_insert_unless_there(ctx, table, effect), new)
-        rows = _locked(ctx, form, effect, table, places)
-    return rows
+    ctx.connection.execute(_insert_unless_there(ctx, table, effect), new)
+    key = table.c[effect.key]
+    ours = (
+        ctx.connection.execute(select(key).where(key.in_([row[effect.key] for row in new]))).scalars().all()
+    )
+    if len(ours) == len(new):  # our own new rows are locked as they are
+        return {place: (row[effect.key], Level()) for place, row in zip(places, new, strict=True)}
+    return _rows(ctx, form, effect, table, places)
 
 
 def _insert_unless_there(ctx: WriteContext, table: Table, effect: StockEffect) -> Insert:
