@@ -14,7 +14,7 @@ class TimeLimit(Exception):
 
 @contextmanager
 def raising_after(seconds: float, error: BaseException) -> Iterator[None]:
-    """Raise ``error`` in the main thread after ``seconds``, wherever it is then; not at all once the block has ended."""
+    """Raise ``error`` in the main thread after ``seconds``, wherever it is then; not once the block has ended."""
 
     def strike(_number: int, _frame: FrameType | None) -> None:
         raise error
