@@ -70,7 +70,7 @@ def test_lines_as_they_were_confirmed_go_before_what_the_source_would_give(
     assert erp.one(order_line)["dPrice"] == Decimal("9.0000")
     assert taken(erp) == [Decimal("3.000"), Decimal(0)]
     error = erp.refusal("order", "generate", payload={"lines": []}, source_ref=ref)
-    assert error.code is ErrorCode.PAYLOAD_INVALID
+    assert error.code is ErrorCode.FIELD_INVALID
 
 
 def test_what_is_left_is_what_is_taken_next_and_not_a_thousandth_more(erp: SmallErp, source: str) -> None:

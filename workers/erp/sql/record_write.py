@@ -127,7 +127,11 @@ def update_record(ctx: WriteContext, form: Form, key: str, payload: Payload) -> 
     _move_differences(ctx, form, changes)
     write_changes(ctx, changes)
     fields = master.fields
-    given = {name: to_sql(fields[name], value) for name, value in payload.items() if name in fields}
+    given = {
+        name: to_sql(fields[name], value)
+        for name, value in payload.items()
+        if name in fields and not fields[name].computed
+    }
     after = before | given
     computed = computed_values(fields, after, sums)
     new = given | {name: value for name, value in computed.items() if value != before.get(name)}
