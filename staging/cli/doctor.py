@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from staging.cli.adapter import open_adapter
 from staging.cli.console import Exit, locale, pick
 from staging.cli.tables import console
 from staging.settings import Settings, get_settings
@@ -57,13 +58,8 @@ def doctor(
 
 
 def _check_forms(settings: Settings) -> Sequence[CatalogueProblem]:
-    from staging.bootstrap import open_databases
-
-    databases = open_databases(settings, "opstage-doctor")
-    try:
-        return databases.adapter.check()
-    finally:
-        databases.close()
+    with open_adapter(settings) as adapter:
+        return adapter.check()
 
 
 def _exit_code(findings: Sequence[Finding]) -> Exit:

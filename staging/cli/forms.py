@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
+from staging.cli.adapter import open_adapter
 from staging.cli.console import Exit, locale, pick, say
 from staging.cli.tables import print_table
 from staging.contracts.error import ErrorCode
 from staging.contracts.form import Child, Form, FormField
 from staging.domain.errors import Refused
 from staging.settings import get_settings
-
-if TYPE_CHECKING:
-    from staging.domain.ports import ErpAdapter
 
 app = typer.Typer(name="forms", help="the form catalogue · 表单目录", no_args_is_help=True)
 
@@ -27,7 +24,7 @@ _Json = Annotated[bool, typer.Option("--json", help="machine-readable · 以 JSO
 @app.command("list")
 def list_forms(as_json: _Json = False) -> None:
     """List the forms and what may be done with each · 列出表单及可用操作."""
-    with _adapter() as adapter:
+    with open_adapter(get_settings()) as adapter:
         catalogue = adapter.catalogue
     if as_json:
         rows = [_summary(form) for form in catalogue.forms]
@@ -65,7 +62,7 @@ def show(
     as_json: _Json = False,
 ) -> None:
     """Show one form: operations, fields, child lines · 显示一个表单."""
-    with _adapter() as adapter:
+    with open_adapter(get_settings()) as adapter:
         found = next((one for one in adapter.catalogue.forms if one.id == form), None)
     if found is None:
         raise Refused(ErrorCode.FORM_NOT_FOUND, {"form": form})
@@ -84,24 +81,26 @@ def show(
 
 @app.command()
 def check(as_json: _Json = False) -> None:
-    """Compare the catalogue with the live database; exit 0 if it fits, 1 if not · 对照数据库检查表单目录."""
-    with _adapter() as adapter:
-        problems = [(problem.where, problem.message(locale())) for problem in adapter.check()]
+    """Compare the catalogue with the live database; exit 1 where it does not fit · 对照数据库检查表单目录."""
+    with open_adapter(get_settings()) as adapter:
+        problems = adapter.check()
         count = len(adapter.catalogue.forms)
+    errors = [problem for problem in problems if problem.severity == "error"]
     if as_json:
-        print(
-            json.dumps(
-                [{"where": where, "message": message} for where, message in problems], ensure_ascii=False
-            )
-        )
+        rows = [
+            {"severity": problem.severity, "where": problem.where, "message": problem.message(locale())}
+            for problem in problems
+        ]
+        print(json.dumps(rows, ensure_ascii=False))
     else:
-        for where, message in problems:
-            print(f"{where}: {message}")
-        if problems:
-            say(f"{len(problems)} 个问题", f"{len(problems)} problem(s)")
+        marks = {"error": pick("问题", "PROBLEM"), "warning": pick("警告", "warning")}
+        for problem in problems:
+            print(f"{marks[problem.severity]}  {problem.where}: {problem.message(locale())}")
+        if errors:
+            say(f"{len(errors)} 个问题", f"{len(errors)} problem(s)")
         else:
             say(f"{count} 个表单与数据库一致", f"{count} forms fit the database")
-    raise typer.Exit(Exit.REFUSED if problems else Exit.OK)
+    raise typer.Exit(Exit.REFUSED if errors else Exit.OK)
 
 
 @app.command()
@@ -110,24 +109,12 @@ def introspect(
     as_json: _Json = False,
 ) -> None:
     """Draft catalogue entries (YAML) from tables of the live database · 由数据库表生成表单草稿."""
-    with _adapter() as adapter:
+    with open_adapter(get_settings()) as adapter:
         draft = adapter.introspect(tables, locale())
     print(
         json.dumps({"yaml": draft}, ensure_ascii=False) if as_json else draft,
         end="" if draft.endswith("\n") else "\n",
     )
-
-
-@contextmanager
-def _adapter() -> Iterator[ErpAdapter]:
-    from staging.bootstrap import load_adapter, open_engine
-
-    settings = get_settings()
-    adapter = load_adapter(settings, open_engine(settings, settings.erp_url, "opstage-forms"))
-    try:
-        yield adapter
-    finally:
-        adapter.close()
 
 
 def _summary(form: Form) -> dict[str, Any]:

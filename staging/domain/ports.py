@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from staging.contracts.form import Catalogue
 from staging.contracts.preparation import PrepareItem, Preview
@@ -120,6 +120,10 @@ class CatalogueProblem(Protocol):
     @property
     def where(self) -> str:
         """Form and field (or table) it is about."""
+
+    @property
+    def severity(self) -> Literal["error", "warning"]:
+        """A warning works, but not as a careful reader would expect."""
 
     def message(self, locale: str) -> str:
         """What is wrong and what to do, "zh" or "en"."""

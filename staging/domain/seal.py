@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from typing import Any
 
 from staging.domain.canonical import canonical_json
+from staging.domain.intake import load_json
 from staging.domain.operation import NewOperation, Operation
 
 
@@ -28,14 +30,18 @@ def seal(operation: NewOperation | Operation, key: str) -> str:
         operation.idempotency_key,
         operation.payload_hash,
         operation.target_version,
-        operation.source_ref_json or "",
-        operation.pins_json or "",
+        _parsed(operation.source_ref_json),  # by value: a json column of an adopted table writes it anew
+        _parsed(operation.pins_json),
         operation.preparation_id or "",
         operation.confirmed_by or "",
         "1" if operation.allow_duplicate else "0",
     ]
     mac = hmac.new(key.encode(), canonical_json(said).encode(), hashlib.sha256)
     return f"hmac-sha256:{mac.hexdigest()}"
+
+
+def _parsed(text: str | None) -> Any:
+    return load_json(text) if text else None
 
 
 def is_sealed(operation: Operation, key: str) -> bool:

@@ -18,7 +18,8 @@ log = logging.getLogger(__name__)
 EXECUTE_TASK = "opstage.execute"
 SWEEP_TASK = "opstage.sweep"
 _IDS_PER_MESSAGE = 100
-_PROBE_S = 3.0  # for those who only ask how things are
+_NO_SUCH_QUEUE = "404"
+_PROBE_S = 2.0  # for those who only ask how things are
 
 
 def transport_options(settings: Settings, *, producer: bool) -> dict[str, Any]:
@@ -102,12 +103,14 @@ def queue_depths(settings: Settings) -> dict[str, int]:
     depths: dict[str, int] = {}
     app = make_celery(settings, producer=True)
     with app.connection_for_write(connect_timeout=_PROBE_S) as connection:
-        connection.connect()
+        connection.ensure_connection(max_retries=1, interval_start=0)
         for name in (settings.queue_name, settings.sweep_queue_name):
             channel = connection.channel()  # one each: AMQP closes it with the error
             try:
                 depths[name] = int(channel.queue_declare(queue=name, passive=True).message_count)
-            except connection.channel_errors:  # no such queue
+            except connection.channel_errors as error:
+                if str(getattr(error, "reply_code", "")) != _NO_SUCH_QUEUE:
+                    raise
                 depths[name] = 0
     return depths
 
@@ -119,7 +122,7 @@ def answering_workers(settings: Settings, timeout_s: float = 1.0) -> list[Answer
         app.conf.broker_transport_options |= {"socket_connect_timeout": _PROBE_S, "socket_timeout": _PROBE_S}
     app.conf.broker_connection_timeout = _PROBE_S
     with app.connection_for_write() as connection:
-        connection.connect()
+        connection.ensure_connection(max_retries=1, interval_start=0)
         replies = app.control.inspect(timeout=timeout_s, connection=connection).conf() or {}
     return [_answer(name, conf) for name, conf in sorted(replies.items()) if isinstance(conf, dict)]
 

@@ -58,8 +58,8 @@ def passwords_of(url: str) -> set[str]:
 
 
 def same_server(one: str, other: str) -> bool:
-    """True where both URLs lead to one server, whatever the database number and the password."""
-    return _place(one) == _place(other)
+    """True where both URLs lead to one Redis server, whatever the database number and the password."""
+    return bool(redis_url_of_broker(other)) and _place(one) == _place(other)
 
 
 def _place(url: str) -> str:

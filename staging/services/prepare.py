@@ -62,7 +62,10 @@ class PrepareService:
                 "source_ref": None if item.source_ref is None else check_value(item.source_ref, **limits),
             }
         )
-        return SnapshotItem(item, self._adapter.prepare(actor, item))
+        prepared = self._adapter.prepare(actor, item)
+        # Text copied from the ERP may hold what no caller may send; better refused now than after the confirm.
+        check_value(prepared.payload, **limits)
+        return SnapshotItem(item, prepared)
 
     def get(self, actor: Actor, preparation_id: str) -> Preparation:
         """The preview again."""

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-
-from staging.storage import undecodable
 from sqlalchemy.exc import SQLAlchemyError
 
 from staging.storage import undecodable
@@ -155,7 +153,6 @@ def _mysql(
 
     def set_session(dbapi_connection: Any, _record: Any) -> None:
         undecodable.use_in_pymysql(dbapi_connection)
-        undecodable.use_in_pymysql(dbapi_connection)
         settings: dict[str, str | float | int] = {
             "time_zone": "+00:00",
             "sql_mode": _SQL_MODE,
@@ -188,7 +185,6 @@ def _sqlite(url: URL, pool_size: int, lock_s: float, statement_s: float) -> Engi
     engine = create_engine(url, connect_args={"timeout": lock_s}, **_pool(pool_size))
 
     def on_connect(dbapi_connection: sqlite3.Connection, record: Any) -> None:
-        dbapi_connection.text_factory = undecodable.decode
         dbapi_connection.text_factory = undecodable.decode
         dbapi_connection.isolation_level = None  # the driver opens no transactions; _on_begin does
         _use_wal(dbapi_connection, lock_s)

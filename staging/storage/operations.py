@@ -5,7 +5,6 @@ throughout.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +28,7 @@ from sqlalchemy.exc import IntegrityError
 
 from staging.contracts.status import Status, StatusCode
 from staging.domain.identity import Actor, Tenant
+from staging.domain.intake import dump_json
 from staging.domain.lifecycle import Verb, transition
 from staging.domain.operation import NewOperation, Operation
 from staging.storage import journal
@@ -149,24 +149,47 @@ def lapsed(connection: Connection, limit: int) -> list[Operation]:
     return [to_operation(row) for row in connection.execute(statement.order_by(q.tLeaseUntil).limit(limit))]
 
 
-def waiting(connection: Connection, limit: int) -> list[tuple[Operation, list[str]]]:
-    """Rows at 105 whose time has come, with the status words of what they depend on (missing ones as "")."""
-    statement = base_select().where(
-        _code_is(StatusCode.WAITING_OTHER), or_(q.tNotBefore.is_(None), q.tNotBefore <= db_now())
+_OTHER = op_queue.alias()
+_DEPENDENCIES = (
+    select(op_dependency.c.sOpId, func.coalesce(_OTHER.c.sStatus, "").label("status"))
+    .select_from(op_dependency.outerjoin(_OTHER, _OTHER.c.sId == op_dependency.c.sDependsOnId))
+    .where(op_dependency.c.sOpId.in_(_IDS))
+)
+_OF_THIS = (
+    select(literal_column("1"))
+    .select_from(op_dependency.outerjoin(_OTHER, _OTHER.c.sId == op_dependency.c.sDependsOnId))
+    .where(op_dependency.c.sOpId == q.sId)
+    .correlate(op_queue)
+)
+# Asked in SQL: however many wait for something slow, those that may go on are found. A failure need not wait for the rest.
+_IS_DECIDED = or_(
+    ~_OF_THIS.where(_OTHER.c.sStatus == Status.PENDING.value).exists(),
+    _OF_THIS.where(
+        func.coalesce(_OTHER.c.sStatus, "").not_in([Status.PENDING.value, Status.SUCCESS.value])
+    ).exists(),
+)
+_WAITING = (
+    base_select()
+    .where(
+        _code_is(StatusCode.WAITING_OTHER),
+        q.sStatus == Status.PENDING.value,
+        or_(q.tNotBefore.is_(None), q.tNotBefore <= db_now()),
+        _IS_DECIDED,
     )
-    operations = [
-        to_operation(row) for row in connection.execute(statement.order_by(q.tCreateDate).limit(limit))
-    ]
+    .order_by(q.tCreateDate, q.sId)
+    .limit(bindparam("limit"))
+)
+
+
+def waiting(connection: Connection, limit: int) -> list[tuple[Operation, list[str]]]:
+    """Rows at 105 that may go on or have to fail: their time has come, and all they depend on succeeded or one failed.
+
+    With the status words of what they depend on (missing ones as "").
+    """
+    operations = [to_operation(row) for row in connection.execute(_WAITING, {"limit": limit})]
     if not operations:
         return []
-    other = op_queue.alias()
-    d = op_dependency.c
-    links = connection.execute(
-        select(d.sOpId, func.coalesce(other.c.sStatus, "").label("status"))
-        .select_from(op_dependency.outerjoin(other, other.c.sId == d.sDependsOnId))
-        .where(d.sOpId.in_(_IDS)),
-        {"ids": [o.id for o in operations]},
-    )
+    links = connection.execute(_DEPENDENCIES, {"ids": [o.id for o in operations]})
     statuses: dict[str, list[str]] = {}
     for row in links:
         statuses.setdefault(row.sOpId, []).append(row.status)
@@ -382,7 +405,7 @@ def error_changes(message: str, code: str, detail: Mapping[str, Any] | None) -> 
     return {
         "sErrorMsg": message,
         "sErrorCode": code,
-        "jErrorDetail": json.dumps(detail, ensure_ascii=False) if detail else None,
+        "jErrorDetail": dump_json(dict(detail)) if detail else None,
         "tExecutedDate": db_now(),
     }
 

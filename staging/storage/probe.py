@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from sqlalchemy import Connection, bindparam, inspect, make_url, select, text
+from sqlalchemy.exc import ArgumentError
 
 from staging.storage.dialect import IdString, db_now, is_mysql
 from staging.storage.engine import make_engine, sqlite_path
@@ -90,8 +91,11 @@ def address(url: str) -> str:
 
 
 def passwords_of(url: str) -> set[str]:
-    """What in ``url`` must not be shown. Raises ArgumentError or ValueError for a URL nobody can use."""
-    parsed = make_url(url)
+    """What in ``url`` must not be shown. Raises ValueError for a URL nobody can use."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise ValueError("not a database URL") from error
     asked = [parsed.query.get(name, ()) for name in ("password", "passwd", "sslpassword")]
     found = {str(parsed.password or ""), *(v for a in asked for v in ([a] if isinstance(a, str) else a))}
     return found - {""}

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
+from redis.exceptions import (
+    AuthenticationError,
+    ConnectionError as RedisConnectionError,
+    NoPermissionError,
+    TimeoutError as RedisTimeoutError,
+)
 
 from staging.services.doctor.finding import Level, Section, t
 from staging.storage.dberrors import DbFailure, classify_db_error, is_db_error
@@ -92,12 +97,11 @@ def _was_refused(error: BaseException) -> bool:
 
 
 def _did_not_answer(error: BaseException) -> bool:
-    if isinstance(error, RedisError | OSError):
-        return True
     if is_db_error(error):
         never_connected = getattr(error, "statement", "") is None
         return never_connected or classify_db_error(error) is DbFailure.CONNECTION_LOST
-    return type(error).__module__.startswith(("kombu", "amqp"))
+    cause = error.__cause__ or error  # kombu wraps what the client raised
+    return isinstance(cause, RedisConnectionError | RedisTimeoutError | OSError)
 
 
 def _first_line(error: BaseException, secrets: Iterable[str]) -> str:

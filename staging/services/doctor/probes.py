@@ -8,7 +8,7 @@ from pathlib import Path
 
 from migrations.errors import MigrationError
 from migrations.run import Tree, current
-from staging.domain.errors import OpstageError
+from staging.domain.errors import Refused
 from staging.domain.ports import CatalogueProblem
 from staging.embedded.postgres_server import EMBEDDED_POSTGRES
 from staging.messaging import probe as redis_probe
@@ -158,21 +158,26 @@ def _rows(section: Section, settings: Settings) -> bool:
 def _forms(section: Section, check_forms: CheckForms) -> bool:
     try:
         problems = check_forms()
-    except (ImportError, AttributeError, OpstageError, ValueError) as error:
+    except Refused as error:  # it cannot even be loaded
         section.note(
             "adapter",
             t("ERP 适配器", "ERP adapter"),
-            f"{type(error).__name__}: {error}"[:300],
+            t(error.message("zh"), error.message("en")),
             Level.PROBLEM,
             t("检查 OPSTAGE_ERP_ADAPTER 与 OPSTAGE_FORMS", "Check OPSTAGE_ERP_ADAPTER and OPSTAGE_FORMS"),
         )
         return False
+    errors = sum(problem.severity == "error" for problem in problems)
+    warnings = len(problems) - errors
     section.expect(
         not problems,
         "catalogue",
         t("表单目录与 ERP 数据库", "form catalogue against the ERP's database"),
-        t(f"{len(problems)} 个问题", f"{len(problems)} problem(s)") if problems else t("一致", "fits"),
+        t(f"{errors} 个问题，{warnings} 个警告", f"{errors} problem(s), {warnings} warning(s)")
+        if problems
+        else t("一致", "fits"),
         t("执行 opstage forms check 查看", "See opstage forms check"),
+        Level.PROBLEM if errors else Level.WARNING,
     )
     return True
 
