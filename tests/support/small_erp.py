@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Column, Date, Engine, Integer, MetaData, SmallInteger, String, Table, Text, text
 from sqlalchemy.exc import DBAPIError
 
+from staging.contracts.error import ErrorCode
 from staging.contracts.form import Catalogue
 from staging.domain.errors import OpstageError
 from staging.domain.identity import Actor, Tenant, new_id
@@ -296,6 +297,16 @@ class SmallErp:
                 if not classify_db_error(error).is_transient:
                     raise
         raise AssertionError(f"{form_id}.{op}: twenty transient failures")
+
+    def allowed(self, form_id: str, op: str, **what: Any) -> bool:
+        """False if a business rule refused it; any other refusal is raised."""
+        try:
+            self.retried(form_id, op, **what)
+        except OpstageError as error:
+            if error.code is not ErrorCode.BUSINESS_RULE:
+                raise
+            return False
+        return True
 
     def refusal(self, form_id: str, op: str, **what: Any) -> OpstageError:
         """The error of an operation that must be refused, having changed nothing at all."""

@@ -26,11 +26,16 @@ def source(erp: SmallErp) -> str:
     return made
 
 
-def chosen(erp: SmallErp, source: str, *quantities: str | None) -> dict[str, Any]:
-    """A source_ref that chooses the source's lines in turn; None: whatever is left."""
-    keys = [row["sId"] for row in erp.rows(requisition_line, sParentId=source)]
-    lines = [{"id": k} | ({"quantity": q} if q else {}) for k, q in zip(keys, quantities, strict=False)]
-    return {"formId": "requisition", "record": source, "lines": lines}
+def chosen(erp: SmallErp, source: str, *quantities: str) -> dict[str, Any]:
+    """``run``'s arguments for taking ``quantities`` of the source's lines in turn, as prepare would make them."""
+    rows = list(zip(erp.rows(requisition_line, sParentId=source), quantities, strict=False))
+    ref = {
+        "formId": "requisition",
+        "record": source,
+        "lines": [{"id": r["sId"], "quantity": q} for r, q in rows],
+    }
+    lines = [{"product": r["sProductId"], "price": str(r["dPrice"]), "quantity": q} for r, q in rows]
+    return {"source_ref": ref, "payload": {"lines": lines}}
 
 
 def taken(erp: SmallErp) -> list[Decimal]:
@@ -38,9 +43,9 @@ def taken(erp: SmallErp) -> list[Decimal]:
 
 
 def test_the_target_is_made_from_the_chosen_lines_and_linked_to_them(erp: SmallErp, source: str) -> None:
-    outcome = erp.run(
-        "order", "generate", payload={"supplier": "晨光纸业"}, source_ref=chosen(erp, source, "4.000", None)
-    )
+    what = chosen(erp, source, "4.000", "5.000")
+    what["payload"]["supplier"] = "晨光纸业"
+    outcome = erp.run("order", "generate", **what)
     made = erp.one(order)
     assert (made["sId"], made["sBillNo"], made["sSupplier"], made["sRequisitionId"]) == (
         outcome.result_bill_id,
@@ -61,70 +66,68 @@ def test_the_target_is_made_from_the_chosen_lines_and_linked_to_them(erp: SmallE
     assert outcome.message["zh"] == "已生成采购订单 CGD202612001"
 
 
-def test_lines_as_they_were_confirmed_go_before_what_the_source_would_give(
-    erp: SmallErp, source: str
-) -> None:
-    lines = [{"product": "p1", "quantity": "3.000", "price": "9.0000"}]
-    ref = chosen(erp, source, "3.000")
-    erp.run("order", "generate", payload={"supplier": "x", "lines": lines}, source_ref=ref)
+def test_the_lines_are_those_that_were_shown_one_for_each_source_line(erp: SmallErp, source: str) -> None:
+    what = chosen(erp, source, "3.000")
+    what["payload"]["lines"][0]["price"] = "9.0000"
+    erp.run("order", "generate", **what)
     assert erp.one(order_line)["dPrice"] == Decimal("9.0000")
     assert taken(erp) == [Decimal("3.000"), Decimal(0)]
-    error = erp.refusal("order", "generate", payload={"lines": []}, source_ref=ref)
-    assert error.code is ErrorCode.FIELD_INVALID
+    for times in (0, 2):
+        lines = what["payload"]["lines"] * times
+        error = erp.refusal("order", "generate", source_ref=what["source_ref"], payload={"lines": lines})
+        assert error.code is ErrorCode.FIELD_INVALID
 
 
 def test_what_is_left_is_what_is_taken_next_and_not_a_thousandth_more(erp: SmallErp, source: str) -> None:
-    erp.run("order", "generate", source_ref=chosen(erp, source, "9.999"))
-    error = erp.refusal("order", "generate", source_ref=chosen(erp, source, "0.002"))
+    erp.run("order", "generate", **chosen(erp, source, "9.999"))
+    error = erp.refusal("order", "generate", **chosen(erp, source, "0.002"))
     assert error.code is ErrorCode.BUSINESS_RULE
     assert error.message("zh") == "来源第1行可用数量不足：可用 0.001，需要 0.002"
-    erp.run("order", "generate", source_ref=chosen(erp, source, None))
+    erp.run("order", "generate", **chosen(erp, source, "0.001"))
     assert taken(erp)[0] == Decimal("10.000")
 
 
 def test_a_line_chosen_twice_counts_twice(erp: SmallErp, source: str) -> None:
     ref = chosen(erp, source, "6.000")
-    ref["lines"] *= 2
-    assert erp.refusal("order", "generate", source_ref=ref).code is ErrorCode.BUSINESS_RULE
+    ref["source_ref"]["lines"] *= 2
+    ref["payload"]["lines"] *= 2
+    assert erp.refusal("order", "generate", **ref).code is ErrorCode.BUSINESS_RULE
 
 
 def test_eighteen_digits_are_taken_exactly(erp: SmallErp) -> None:
     line = {"product": "p1", "quantity": "123456789012345.678", "price": "1"}
     made = erp.run("requisition", "create", payload={"lines": [line]}).result_bill_id
     erp.run("requisition", "examine", target=made)
-    erp.run("order", "generate", source_ref=chosen(erp, made, "123456789012345.677"))
+    erp.run("order", "generate", **chosen(erp, made, "123456789012345.677"))
     assert taken(erp) == [Decimal("123456789012345.677")]
-    erp.run("order", "generate", source_ref=chosen(erp, made, "0.001"))
+    erp.run("order", "generate", **chosen(erp, made, "0.001"))
     assert taken(erp) == [Decimal("123456789012345.678")]
-    assert (
-        erp.refusal("order", "generate", source_ref=chosen(erp, made, "0.001")).code
-        is ErrorCode.BUSINESS_RULE
-    )
+    assert erp.refusal("order", "generate", **chosen(erp, made, "0.001")).code is ErrorCode.BUSINESS_RULE
 
 
 def test_a_source_that_is_not_examined_or_not_ours_gives_nothing(erp: SmallErp, source: str) -> None:
     ref = chosen(erp, source, "1.000")
     stranger = Actor(OTHER_TENANT, "u-zhao")
-    assert erp.refusal("order", "generate", source_ref=ref, actor=stranger).code is ErrorCode.RECORD_NOT_FOUND
-    elsewhere = {**ref, "lines": [{"id": "nowhere", "quantity": "1.000"}]}
-    assert erp.refusal("order", "generate", source_ref=elsewhere).code is ErrorCode.RECORD_NOT_FOUND
-    assert (
-        erp.refusal("order", "generate", source_ref={**ref, "formId": "quote"}).code
-        is ErrorCode.FORM_NOT_FOUND
-    )
+    assert erp.refusal("order", "generate", **ref, actor=stranger).code is ErrorCode.RECORD_NOT_FOUND
+    for wrong, code in (
+        ({"lines": [{"id": "nowhere", "quantity": "1.000"}]}, ErrorCode.RECORD_NOT_FOUND),
+        ({"formId": "quote"}, ErrorCode.FORM_NOT_FOUND),
+    ):
+        elsewhere = {**ref, "source_ref": {**ref["source_ref"], **wrong}}
+        assert erp.refusal("order", "generate", **elsewhere).code is code
     erp.run("requisition", "cancelExamine", target=source)
-    assert erp.refusal("order", "generate", source_ref=ref).code is ErrorCode.STATE_CONFLICT
+    assert erp.refusal("order", "generate", **ref).code is ErrorCode.STATE_CONFLICT
     erp.run("requisition", "invalid", target=source)
-    assert erp.refusal("order", "generate", source_ref=ref).code is ErrorCode.STATE_CONFLICT
+    assert erp.refusal("order", "generate", **ref).code is ErrorCode.STATE_CONFLICT
 
 
 def test_invalid_gives_back_what_was_taken_and_valid_again_takes_it_if_it_is_still_there(
     erp: SmallErp, source: str
 ) -> None:
-    first = erp.run("order", "generate", source_ref=chosen(erp, source, "7.000")).result_bill_id
+    first = erp.run("order", "generate", **chosen(erp, source, "7.000")).result_bill_id
     erp.run("order", "invalid", target=first)
     assert taken(erp)[0] == 0
-    second = erp.run("order", "generate", source_ref=chosen(erp, source, "4.000")).result_bill_id
+    second = erp.run("order", "generate", **chosen(erp, source, "4.000")).result_bill_id
     assert erp.refusal("order", "cancelInvalid", target=first).code is ErrorCode.BUSINESS_RULE
     erp.run("order", "delete", target=second)  # physical
     assert taken(erp)[0] == 0
@@ -133,7 +136,7 @@ def test_invalid_gives_back_what_was_taken_and_valid_again_takes_it_if_it_is_sti
 
 
 def test_a_changed_or_removed_line_moves_the_difference(erp: SmallErp, source: str) -> None:
-    made = erp.run("order", "generate", source_ref=chosen(erp, source, "4.000", "5.000")).result_bill_id
+    made = erp.run("order", "generate", **chosen(erp, source, "4.000", "5.000")).result_bill_id
     first, second = erp.rows(order_line)
     more = {"lines": [{"id": first["sId"], "quantity": "9.500"}, {"id": second["sId"], "remove": True}]}
     erp.run("order", "update", target=made, payload=more)
@@ -148,28 +151,15 @@ def test_generates_at_once_never_take_more_than_there_is(
     """Ten want 3 of each line (10 and 5): one gets both lines, and nobody a part of what he wanted."""
     ref = chosen(erp, source, "3.000", "3.000")
 
-    def attempt(_: int) -> bool:
-        try:
-            erp.run("order", "generate", source_ref=ref)
-        except Refused as refused:
-            if refused.code is not ErrorCode.BUSINESS_RULE:
-                raise
-            return False
-        return True
+    def attempt(what: dict[str, Any]) -> bool:
+        return erp.allowed("order", "generate", **what)
 
-    assert list(threads.map(attempt, range(10))).count(True) == 1
+    assert list(threads.map(attempt, [ref] * 10)).count(True) == 1
     assert taken(erp) == [Decimal("3.000"), Decimal("3.000")]
     assert len(erp.rows(order_line)) == 2
     only_first = chosen(erp, source, "2.000")
 
-    def smaller(_: int) -> bool:
-        try:
-            erp.run("order", "generate", source_ref=only_first)
-        except Refused:
-            return False
-        return True
-
-    assert list(threads.map(smaller, range(10))).count(True) == 3  # 3 + 3 × 2 of 10
+    assert list(threads.map(attempt, [only_first] * 10)).count(True) == 3  # 3 + 3 × 2 of 10
     assert taken(erp)[0] == Decimal("9.000")
     assert sorted(row["sBillNo"] for row in erp.rows(order)) == [f"CGD20261200{n}" for n in range(1, 5)]
 
@@ -182,7 +172,7 @@ def test_a_source_cannot_lose_its_examination_under_a_generate(
 
     def run(op: tuple[str, str]) -> str:
         try:
-            erp.run(op[0], op[1], target=source, source_ref=ref)
+            erp.run(op[0], op[1], target=source, **ref)
         except Refused as refused:
             return refused.code.value
         return "done"

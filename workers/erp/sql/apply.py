@@ -22,7 +22,7 @@ from staging.domain.errors import Refused
 from staging.domain.ports import Execution, Outcome
 from workers.erp.sql.catalogue_tables import tables_of
 from workers.erp.sql.context import WriteContext
-from workers.erp.sql.generate import generate_from, read_source, take, target_payload
+from workers.erp.sql.generate import generate_from, read_source, take
 from workers.erp.sql.record_write import (
     Created,
     Links,
@@ -50,8 +50,8 @@ _DONE: Mapping[OpType, tuple[str, str]] = {
 class Plan(Protocol):
     """What to do, normalized: a ``Prepared`` is one, and so is an ``Execution`` whose payload is normalized already.
 
-    ``source_ref`` (generate): ``{"formId", "record": key, "lines": [{"id": key, "quantity"?}]}``; the target's lines in
-    ``payload``, if there, are one per chosen source line in the same order.
+    ``source_ref`` (generate): ``{"formId", "record": key, "lines": [{"id": key, …}]}``; ``payload`` then is the whole
+    target, its lines one per chosen source line in the same order.
     """
 
     @property
@@ -106,8 +106,7 @@ def _generated(ctx: WriteContext, form: Form, plan: Plan) -> Outcome:
     source_ref = plan.source_ref or {}
     generate = generate_from(form, str(source_ref.get("formId", "")))
     source = read_source(ctx.connection, ctx.tables, ctx.tenant, generate, source_ref, lock=True)
-    payload = target_payload(ctx.tables, source, source_ref, plan.payload)
-    lines = payload[generate.target_child]
+    lines = plan.payload.get(generate.target_child) or ()
     if len(lines) != len(source.lines):
         raise Refused(ErrorCode.FIELD_INVALID, {"field": generate.target_child})
     take(ctx, source, [line[generate.quantity] for line in lines])
@@ -116,7 +115,7 @@ def _generated(ctx: WriteContext, form: Form, plan: Plan) -> Outcome:
         child=generate.target_child,
         lines=[{generate.source_line: line.key} if generate.source_line else {} for line in source.lines],
     )
-    return _created(form, OpType.GENERATE, create_record(ctx, form, payload, links=links))
+    return _created(form, OpType.GENERATE, create_record(ctx, form, plan.payload, links=links))
 
 
 def _change_state(ctx: WriteContext, form: Form, op: OpType, key: str) -> None:

@@ -19,11 +19,11 @@ from staging.contracts.form import Form, Generate
 from staging.domain.canonical import decimal_text
 from staging.domain.errors import Refused, rule
 from staging.domain.identity import Tenant
-from workers.erp.sql.catalogue_tables import CatalogueTables, RowTable
+from workers.erp.sql.catalogue_tables import CatalogueTables
 from workers.erp.sql.context import WriteContext
 from workers.erp.sql.states import GENERATE_SOURCE, check, state_columns
 from workers.erp.sql.tree import Line, load_lines
-from workers.erp.sql.values import exact, to_json
+from workers.erp.sql.values import exact
 
 ZERO = Decimal(0)
 
@@ -88,31 +88,6 @@ def read_source(
     lines = [rows[k] for k in chosen]
     left = {line.key: _left(generate, line) for line in lines} if generate.write_back else {}
     return Source(generate, key, dict(zip(names, found, strict=False)), lines, left)
-
-
-def target_payload(
-    tables: CatalogueTables, source: Source, source_ref: Mapping[str, Any], payload: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The new document's payload, JSON-ready, totals not yet worked out.
-
-    ``payload`` goes before what the maps bring; if it has lines, they are the target's, one per chosen source line in
-    the same order. Else each line takes the quantity chosen, or what is left of it.
-    """
-    generate = source.generate
-    origin = tables.master(generate.source)
-    mapped = _mapped(origin, generate.master, source.values)
-    if generate.target_child in payload:
-        return {**mapped, **payload}
-    lines = []
-    for line, wanted in zip(source.lines, source_ref["lines"], strict=True):
-        quantity = wanted.get("quantity")
-        fields = origin.children[generate.source_child]
-        if quantity is None:
-            quantity = (
-                decimal_text(source.left[line.key]) if source.left else _own_quantity(fields, generate, line)
-            )
-        lines.append({**_mapped(fields, generate.lines, line.values), generate.quantity: quantity})
-    return {**mapped, **payload, generate.target_child: lines}
 
 
 def take(ctx: WriteContext, source: Source, quantities: Sequence[Any]) -> None:
@@ -233,12 +208,3 @@ def _taken(generate: Generate, line: Line) -> Decimal:
 def _left(generate: Generate, line: Line) -> Decimal:
     limit = line.values[generate.write_back.limit] if generate.write_back else None
     return (exact(limit) if limit is not None else ZERO) - _taken(generate, line)
-
-
-def _mapped(table: RowTable, names: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, Any]:
-    return {target: to_json(table.fields[source], values[source]) for target, source in names.items()}
-
-
-def _own_quantity(table: RowTable, generate: Generate, line: Line) -> Any:
-    name = generate.lines.get(generate.quantity, generate.quantity)
-    return to_json(table.fields[name], line.values[name])

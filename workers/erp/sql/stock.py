@@ -19,7 +19,7 @@ from sqlalchemy.sql.dml import Insert
 
 from staging.contracts.form import Form, StockEffect
 from staging.domain.canonical import decimal_text
-from staging.domain.errors import rule
+from staging.domain.errors import Refused, rule
 from staging.storage.dialect import is_mysql
 from workers.erp.sql.catalogue_tables import RowTable
 from workers.erp.sql.context import WriteContext, new_key
@@ -194,27 +194,26 @@ def _insert_unless_there(ctx: WriteContext, table: Table, effect: StockEffect) -
 def _after(ctx: WriteContext, form: Form, move: Move, before: Level) -> Level:
     after = Level(before.quantity + move.quantity, before.reserved + move.reserved)
     if after.reserved < 0:
-        have, need = decimal_text(before.reserved), decimal_text(-move.reserved)
-        name = _product_name(ctx, form, move.product)
-        raise rule(
-            f"产品“{name}”预留数量不足：已预留 {have}，需要 {need}",
-            f'Not enough of product "{name}" is reserved: reserved {have}, needed {need}',
-            product=move.product,
-            have=have,
-            need=need,
+        words = (
+            "产品“{name}”预留数量不足：已预留 {have}，需要 {need}",
+            'Not enough of product "{name}" is reserved: {have}, needed {need}',
         )
+        raise _short(ctx, form, move.product, before.reserved, -move.reserved, *words)
     taken = move.reserved - move.quantity
     if after.free < 0 and taken > 0:
-        have, need = decimal_text(before.free), decimal_text(taken)
-        name = _product_name(ctx, form, move.product)
-        raise rule(
-            f"产品“{name}”库存不足：可用 {have}，需要 {need}",
-            f'Not enough stock of product "{name}": available {have}, needed {need}',
-            product=move.product,
-            have=have,
-            need=need,
+        words = (
+            "产品“{name}”库存不足：可用 {have}，需要 {need}",
+            'Not enough stock of product "{name}": available {have}, needed {need}',
         )
+        raise _short(ctx, form, move.product, before.free, taken, *words)
     return after
+
+
+def _short(
+    ctx: WriteContext, form: Form, product: str, have: Decimal, need: Decimal, zh: str, en: str
+) -> Refused:
+    said = {"name": _product_name(ctx, form, product), "have": decimal_text(have), "need": decimal_text(need)}
+    return rule(zh.format(**said), en.format(**said), product=product, have=said["have"], need=said["need"])
 
 
 def _write(
