@@ -10,7 +10,6 @@ import time
 from collections.abc import Sequence
 
 from staging.contracts.error import ErrorCode
-from staging.contracts.status import StatusCode
 from staging.domain.canonical import payload_hash
 from staging.domain.errors import OpstageError, Refused, Transient
 from staging.domain.identity import new_id
@@ -186,7 +185,7 @@ class Executor:
             tx.connection, tenant, key, operation.id, operation.command_type, operation.payload_hash
         )
         if entry is not None:
-            return from_ledger(operation, entry, StatusCode.EXECUTED_BEFORE)
+            return from_ledger(operation, entry)
         # Only now, with the ledger row held: a fence set before a lookup found nothing cannot be missed here.
         # Fences count by the claim's seq, which never goes back; attempts do, when a person retries.
         if not self._settings.shared_database and ledger.is_fenced(

@@ -50,10 +50,17 @@ def ledger_result(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def from_ledger(operation: Operation, entry: LedgerEntry, code: StatusCode) -> Done:
-    """The answer of an execution that happened before; the same key with other content is refused (I3)."""
-    if entry.payload_hash != operation.payload_hash or entry.command_type != operation.command_type:
+def same_content(operation: Operation, entry: LedgerEntry) -> bool:
+    """True if what the ledger proves is what the row says."""
+    return entry.payload_hash == operation.payload_hash and entry.command_type == operation.command_type
+
+
+def from_ledger(operation: Operation, entry: LedgerEntry) -> Done:
+    """The answer of an execution that committed before: this operation's own (200), or another's with the same content
+    (201); the same key with other content is refused (I3)."""
+    if not same_content(operation, entry):
         return refused(operation, Refused(ErrorCode.IDEMPOTENCY_CONFLICT))
+    code = StatusCode.EXECUTED if entry.op_id == operation.id else StatusCode.EXECUTED_BEFORE
     kept = entry.result or {}
     messages = kept.get("message") or {}
     message = messages.get(operation.locale) or code.meaning(operation.locale)

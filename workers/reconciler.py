@@ -16,7 +16,7 @@ from staging.storage import operations
 from staging.storage.dberrors import is_db_error
 from staging.storage.unit_of_work import QueueStore, UnitOfWork
 from workers import failpoints
-from workers.outcomes import Done, from_ledger, worn_out
+from workers.outcomes import Done, from_ledger, same_content, worn_out
 from workers.writeback import LeaseLost, back_off, write_back
 
 log = logging.getLogger(__name__)
@@ -42,6 +42,10 @@ class Reconciler:
             if not is_db_error(error):
                 raise
             log.warning("operation %s: ledger lookup failed (%s); stays 102", held.id, type(error).__name__)
+            return
+        if entry is not None and entry.op_id == held.id and not same_content(held, entry):
+            # Executed, but not what the row says now: neither success nor "nothing was done" would be true (I9).
+            log.error("operation %s: the ledger holds other content under its name; stays 102", held.id)
             return
         try:
             _, told = self._store.transact(lambda unit: self._settle(unit, held, entry))
@@ -75,9 +79,7 @@ class Reconciler:
 
     def _settle(self, unit: UnitOfWork, operation: Operation, entry: LedgerEntry | None) -> None:
         if entry is not None:
-            mine = entry.op_id == operation.id
-            code = StatusCode.EXECUTED if mine else StatusCode.EXECUTED_BEFORE
-            write_back(unit, operation, from_ledger(operation, entry, code), Verb.RESOLVE)
+            write_back(unit, operation, from_ledger(operation, entry), Verb.RESOLVE)
         elif operation.attempt < operation.max_attempts:
             lost = Done(StatusCode.SUBMITTED, "", again=True)
             back_off(unit, operation, lost, self._settings, Verb.RESOLVE)

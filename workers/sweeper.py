@@ -4,8 +4,10 @@ compare-and-set, so any number of sweepers may run."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from staging.contracts.error import ErrorCode
 from staging.contracts.status import Status, StatusCode
@@ -23,6 +25,7 @@ from workers.outcomes import refused
 from workers.reconciler import Reconciler
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -48,7 +51,8 @@ class Sweeper:
         self._dispatcher, self._settings = dispatcher, settings
 
     def sweep(self) -> Swept:
-        """One round. A step that meets a database error is logged and left to the next round; the others go on."""
+        """One round. What fails is left to the next round, and the rest goes on; raises, once all steps had their turn,
+        the first error that is no mere matter of an unreachable or busy database."""
         swept = Swept()
         steps: list[tuple[str, Callable[[], int]]] = [
             ("expired", self._expire),
@@ -56,13 +60,21 @@ class Sweeper:
             ("resolved", self._resolve),
             ("announced", self._announce),
         ]
+        bug: Exception | None = None
         for name, step in steps:
             try:
                 setattr(swept, name, step())
             except Exception as error:
-                if not (is_db_error(error) or isinstance(error, OpstageError)):
-                    raise
-                log.warning("sweep: step %s left to the next round (%s)", name, error)
+                known = is_db_error(error) or isinstance(error, OpstageError)
+                log.warning(
+                    "sweep: step %s left to the next round (%s)",
+                    name,
+                    error,
+                    exc_info=None if known else error,
+                )
+                bug = bug or (None if known else error)
+        if bug is not None:
+            raise bug
         return swept
 
     def wake(self) -> None:
@@ -72,29 +84,37 @@ class Sweeper:
     def _expire(self) -> int:
         with self._store.read() as connection:
             found = operations.expired(connection, self._settings.sweep_batch)
-        return sum(self._fail(o, Verb.EXPIRE, Refused(ErrorCode.EXPIRED), StatusCode.EXPIRED) for o in found)
+
+        def expire(operation: Operation) -> int:
+            return self._fail(operation, Verb.EXPIRE, Refused(ErrorCode.EXPIRED), StatusCode.EXPIRED)
+
+        return self._each(found, lambda o: o.id, expire)
 
     def _release(self) -> int:
         """105 whose time has come: on, when all it depends on succeeded; 424, when one failed or is not there."""
         with self._store.read() as connection:
             found = operations.waiting(connection, self._settings.sweep_batch)
-        moved = 0
-        for operation, statuses in found:
+
+        def release(waiting: tuple[Operation, list[str]]) -> int:
+            operation, statuses = waiting
             if all(s == Status.SUCCESS for s in statuses):
                 target = code_after_waiting(operation.needs_approval, operation.auto_execute)
-                moved += self._move(operation, Verb.RELEASE, target)
-            elif any(s not in (Status.SUCCESS, Status.PENDING) for s in statuses):
-                text = {"zh": "前置操作未成功", "en": "an operation it depends on did not succeed"}
-                error = Refused(ErrorCode.STATE_CONFLICT, text=text)
-                moved += self._fail(operation, Verb.RELEASE, error, StatusCode.DEPENDENCY_FAILED)
-        return moved
+                return self._move(operation, Verb.RELEASE, target)
+            text = {"zh": "前置操作未成功", "en": "an operation it depends on did not succeed"}
+            error = Refused(ErrorCode.STATE_CONFLICT, text=text)
+            return self._fail(operation, Verb.RELEASE, error, StatusCode.DEPENDENCY_FAILED)
+
+        return self._each(found, lambda w: w[0].id, release)
 
     def _resolve(self) -> int:
         with self._store.read() as connection:
             found = operations.lapsed(connection, self._settings.sweep_batch)
-        for operation in found:
+
+        def resolve(operation: Operation) -> int:
             self._reconciler.resolve(operation)
-        return len(found)
+            return 1
+
+        return self._each(found, lambda o: o.id, resolve)
 
     def _announce(self) -> int:
         with self._store.read() as connection:
@@ -102,6 +122,23 @@ class Sweeper:
         if due:
             self._dispatcher.announce([d.id for d in due])
         return len(due)
+
+    def _each(self, found: Sequence[T], name: Callable[[T], str], act: Callable[[T], int]) -> int:
+        """Sum of ``act`` over ``found``, within the time budget. One that fails holds up no other and raises last."""
+        deadline = time.monotonic() + self._settings.drain_budget_s
+        total, failure = 0, None
+        for item in found:
+            if time.monotonic() > deadline:
+                log.warning("sweep: time is up; the next round goes on")
+                break
+            try:
+                total += act(item)
+            except Exception as error:
+                log.warning("sweep: operation %s left to the next round", name(item), exc_info=error)
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        return total
 
     def _fail(self, operation: Operation, verb: Verb, error: OpstageError, code: StatusCode) -> int:
         done = refused(operation, error)

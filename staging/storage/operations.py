@@ -14,6 +14,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Row,
+    Select,
     and_,
     bindparam,
     case,
@@ -155,13 +156,13 @@ _DEPENDENCIES = (
     .select_from(op_dependency.outerjoin(_OTHER, _OTHER.c.sId == op_dependency.c.sDependsOnId))
     .where(op_dependency.c.sOpId.in_(_IDS))
 )
-_OF_THIS = (
+_OF_THIS: Select[Any] = (
     select(literal_column("1"))
     .select_from(op_dependency.outerjoin(_OTHER, _OTHER.c.sId == op_dependency.c.sDependsOnId))
     .where(op_dependency.c.sOpId == q.sId)
     .correlate(op_queue)
 )
-# Asked in SQL: however many wait for something slow, those that may go on are found. A failure need not wait for the rest.
+# Asked in SQL: however many wait for something slow, those that may go on are found. A failure waits for no other.
 _IS_DECIDED = or_(
     ~_OF_THIS.where(_OTHER.c.sStatus == Status.PENDING.value).exists(),
     _OF_THIS.where(
