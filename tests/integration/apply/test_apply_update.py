@@ -126,6 +126,18 @@ def test_lines_below_a_line_are_changed_without_the_line_being_named_twice(erp: 
     assert erp.rows(tier, sParentId=cover["sId"]) == [added]
 
 
+def test_many_lines_changed_alike_are_all_changed_or_none(erp: SmallErp, bill: str) -> None:
+    cheaper = [{"id": row["sId"], "price": "0.1000"} for row in erp.rows(part)]
+    erp.run("quote", "update", target=bill, payload={"parts": cheaper})
+    assert [row["dAmount"] for row in erp.rows(part)] == [Decimal("100.00"), Decimal("1.00")]
+    assert erp.one(quote)["dTotal"] == Decimal("101.00")
+    lost = [*cheaper, {"id": "nowhere", "price": "0.1000"}]
+    assert (
+        erp.refusal("quote", "update", target=bill, payload={"parts": lost}).code
+        is ErrorCode.VERSION_CONFLICT
+    )
+
+
 def test_a_line_that_is_gone_or_belongs_elsewhere_is_a_version_conflict(erp: SmallErp, bill: str) -> None:
     other = erp.run("quote", "create", payload={"title": "别的", "parts": PARTS}).result_bill_id
     (foreign, _) = erp.rows(part, sParentId=other)
