@@ -25,11 +25,10 @@ from migrations.locks import BUSY, lock_migrations
 from migrations.steps import drop_table
 from staging.settings import normalize_database_url
 from staging.storage.dberrors import DbFailure, classify_db_error
-from staging.storage.dialect import is_mysql
 from staging.storage.engine import make_engine, read_connection
+from staging.storage.probe import OLDEST, product_and_version
 
 _STATEMENT_TIMEOUT_S = 3600.0  # an index on a large adopted table takes its time
-_OLDEST: dict[str, tuple[int, ...]] = {"postgresql": (15,), "mariadb": (10, 6), "mysql": (8, 0, 13)}
 LOCK_WAIT_S = 60.0  # for another migration, and for sessions that hold a lock on the table
 
 
@@ -206,17 +205,11 @@ def _unknown_revision(tree: Tree, revision: str, error: CommandError) -> Excepti
 
 def _require_supported(connection: Connection) -> None:
     """Refuse servers too old for what we rely on (defaults that are expressions, SKIP LOCKED, atomic DDL)."""
-    dialect = connection.dialect
-    if dialect.name == "sqlite":
-        return
-    name: str = dialect.name
-    if is_mysql(dialect):
-        name = "mariadb" if getattr(dialect, "is_mariadb", False) else "mysql"
-    oldest = _OLDEST[name]
-    version = tuple(part for part in dialect.server_version_info or () if isinstance(part, int))
+    product, version = product_and_version(connection)
+    oldest = OLDEST[product]
     if version < oldest:
         found, needed = ".".join(map(str, version)), ".".join(map(str, oldest))
         raise refuse(
-            f"{name} {found} 版本过低，需要 {needed} 或更高。",
-            f"{name} {found} is too old: {needed} or newer is needed.",
+            f"{product.value} {found} 版本过低，需要 {needed} 或更高。",
+            f"{product.value} {found} is too old: {needed} or newer is needed.",
         )

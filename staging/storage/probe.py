@@ -141,8 +141,13 @@ def _clock_offset_s(connection: Connection) -> float:
     return best[1]
 
 
-def _version(connection: Connection) -> tuple[int, ...]:
-    return tuple(part for part in connection.dialect.server_version_info or () if isinstance(part, int))
+def product_and_version(connection: Connection) -> tuple[Product, tuple[int, ...]]:
+    """What is at the other end; compare the version with ``OLDEST``."""
+    dialect = connection.dialect
+    version = tuple(part for part in dialect.server_version_info or () if isinstance(part, int))
+    if is_mysql(dialect):
+        return Product.MARIADB if getattr(dialect, "is_mariadb", False) else Product.MYSQL, version
+    return Product.SQLITE if dialect.name == "sqlite" else Product.POSTGRESQL, version
 
 
 # --- PostgreSQL ----------------------------------------------------------------------------------------------------
@@ -175,11 +180,12 @@ _PG_LOOSE = text(
 
 def _postgresql(connection: Connection, ids: Mapping[str, Sequence[str]]) -> DatabaseFacts:
     variables = {row[0]: str(row[1]) for row in connection.execute(_PG_VARIABLES, {"names": list(_PG_NAMES)})}
+    product, version = product_and_version(connection)
     server = connection.execute(_PG_SERVER).one()
     loose = connection.execute(_PG_LOOSE, {"tables": list(ids)})
     return DatabaseFacts(
-        product=Product.POSTGRESQL,
-        version=_version(connection),
+        product=product,
+        version=version,
         identity=str(server.identity),
         isolation=str(connection.get_isolation_level()),
         clock_offset_s=_clock_offset_s(connection),
@@ -229,11 +235,11 @@ def _mysql(connection: Connection, ids: Mapping[str, Sequence[str]]) -> Database
     }
     in_use = connection.execute(text("SHOW STATUS LIKE 'Threads_connected'")).one()[1]
     columns = connection.execute(_MY_COLUMNS, {"tables": list(ids)}).all()
-    mariadb = bool(getattr(connection.dialect, "is_mariadb", False))
+    product, version = product_and_version(connection)
     where = [variables.get(name, "") for name in ("hostname", "port", "datadir")]
     return DatabaseFacts(
-        product=Product.MARIADB if mariadb else Product.MYSQL,
-        version=_version(connection),
+        product=product,
+        version=version,
         identity=" ".join([*where, str(connection.execute(text("SELECT DATABASE()")).scalar())]),
         isolation=str(connection.get_isolation_level()),
         clock_offset_s=_clock_offset_s(connection),
