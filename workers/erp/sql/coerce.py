@@ -86,7 +86,7 @@ def decimal_value(raw: Any, decimals: int, precision: int) -> Decimal:
     fitted = number.quantize(Decimal(1).scaleb(-decimals), context=_WIDE)
     if fitted != number:
         raise BadValue(f"最多{decimals}位小数", f"at most {decimals} decimals")
-    return fitted if fitted else fitted.copy_abs()
+    return fitted or fitted.copy_abs()
 
 
 def integer_value(raw: Any) -> int:

@@ -69,10 +69,23 @@ def move_stock(ctx: WriteContext, form: Form, moves: Iterable[Move]) -> dict[Pla
     missing = [place for place in incoming if place not in rows]
     if missing:
         rows |= _created(ctx, form, effect, table, missing)
-    levels = {place: rows[place][1] if place in rows else Level() for place in wanted}
-    changes = {place: (level, _after(ctx, form, wanted[place], level)) for place, level in levels.items()}
+    changes = _changes(ctx, form, wanted, rows)
     _write(ctx, form, effect, table, {rows[p][0]: after for p, (_, after) in changes.items() if p in rows})
     return changes
+
+
+def look_at_stock(ctx: WriteContext, form: Form, moves: Iterable[Move]) -> dict[Place, tuple[Level, Level]]:
+    """What ``move_stock`` would return, or refuse, at this moment; nothing is locked or written."""
+    wanted, effect = _added_up(moves), _effect(form)
+    rows = _rows(ctx, form, effect, ctx.tables.stock(form.id), list(wanted), lock=False) if wanted else {}
+    return _changes(ctx, form, wanted, rows)
+
+
+def _changes(
+    ctx: WriteContext, form: Form, wanted: Mapping[Place, Move], rows: Mapping[Place, tuple[str, Level]]
+) -> dict[Place, tuple[Level, Level]]:
+    levels = {place: rows[place][1] if place in rows else Level() for place in wanted}
+    return {place: (level, _after(ctx, form, wanted[place], level)) for place, level in levels.items()}
 
 
 def examine_moves(effect: StockEffect, lines: Sequence[Mapping[str, Any]], sign: int) -> list[Move]:

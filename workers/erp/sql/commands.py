@@ -1,0 +1,83 @@
+"""Runs registered commands: typed input, plan, pins, and at execution the handler's change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from staging.contracts.error import ErrorCode
+from staging.contracts.preparation import Preview
+from staging.domain.canonical import fingerprint
+from staging.domain.errors import Refused
+from workers.erp.command import CommandContext, CommandPlan
+from workers.erp.handlers import Registered
+from workers.erp.sql.problems import Problems
+
+
+def plan_command(command: Registered, context: CommandContext, payload: Mapping[str, Any]) -> CommandPlan:
+    """Read ``payload`` into the handler's input and let it plan. Raises ``ValidationFailed`` with every bad field."""
+    return command.handler.prepare(context, read_input(command.handler.Input, payload))
+
+
+def read_input(model: type[BaseModel], payload: Mapping[str, Any]) -> BaseModel:
+    """``payload`` as an instance of ``model``; its complaints as ours."""
+    try:
+        return model.model_validate(dict(payload))
+    except ValidationError as error:
+        problems = Problems()
+        for item in error.errors(include_url=False):
+            path, context = _path(item["loc"]), item.get("ctx") or {}
+            match item["type"]:
+                case "missing":
+                    problems.required(path, {"zh": path, "en": path})
+                case "extra_forbidden":
+                    problems.add(path, ErrorCode.FIELD_UNKNOWN)
+                case "bad_value":
+                    problems.bad(path, str(context["zh"]), str(context["en"]))
+                case _:
+                    problems.bad(path, f"不合法：{item['msg']}", item["msg"])
+        problems.raise_any()
+        raise
+
+
+def require_same_pins(plan: CommandPlan, seen: Mapping[str, Any], record: str) -> None:
+    """Raise version_conflict with ``[{field, label, seen, now, proposed}]`` unless the plan's pins are as ``seen``."""
+    names = [*plan.pins, *(name for name in seen if name not in plan.pins)]
+    conflict = [
+        {
+            "field": name,
+            "label": name,
+            "seen": seen.get(name),
+            "now": plan.pins.get(name),
+            "proposed": plan.payload.get(name),
+        }
+        for name in names
+        if fingerprint([seen.get(name)]) != fingerprint([plan.pins.get(name)])
+    ]
+    if conflict:
+        raise Refused(ErrorCode.VERSION_CONFLICT, {"record": record}, conflict=tuple(conflict))
+
+
+def command_preview(command: Registered, context: CommandContext, plan: CommandPlan) -> Preview:
+    """The card of a command."""
+    locale = context.actor.locale
+    label = command.policy.label.text(locale)
+    return Preview(
+        title=f"{label} {plan.record_label}".strip(),
+        form_id=context.form.id,
+        form_label=context.form.label.text(locale),
+        op_type=command.policy.command_type.rpartition(".")[2],
+        op_label=label,
+        record_id=plan.target_bill_id,
+        record_label=plan.record_label,
+        fields=plan.fields,
+        children=plan.children,
+        totals=plan.totals,
+        warnings=plan.warnings,
+    )
+
+
+def _path(loc: Sequence[str | int]) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc).removeprefix(".")

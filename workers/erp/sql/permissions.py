@@ -1,0 +1,57 @@
+"""Who may do what, by the ERP's own grants. What is not granted is forbidden; ``*`` stands for every one."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, MetaData, Table, select
+from sqlalchemy.schema import Column
+
+from staging.contracts.error import ErrorCode
+from staging.contracts.form import Catalogue
+from staging.domain.errors import Refused
+from staging.domain.identity import Actor
+from workers.erp.sql.catalogue_tables import KEY
+
+ALL = "*"
+APPROVE = "approve"
+
+
+class Grants:
+    """Reads the catalogue's ``permissions`` table; with ``allow_all`` everybody may do everything."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._where = catalogue.permissions
+        self._table = _table(catalogue) if self._where.table else None
+
+    def of(self, connection: Connection, actor: Actor) -> set[tuple[str, str]]:
+        """The actor's (form, operation type) pairs, ``*`` as it is stored."""
+        if self._table is None:
+            return {(ALL, ALL)}
+        c, where = self._table.c, self._where
+        statement = select(c[where.user], c[where.form], c[where.op_type]).where(
+            c[where.tenant.brands] == actor.tenant.brands_id,
+            c[where.tenant.subsidiary] == actor.tenant.subsidiary_id,
+            c[where.user] == actor.user_id,
+        )
+        # Compared again here: a collation of the ERP's may take 'Li' for 'li'.
+        return {(form, op) for user, form, op in connection.execute(statement) if user == actor.user_id}
+
+    def require(self, connection: Connection, actor: Actor, form_id: str, op_type: str) -> None:
+        """Raise forbidden unless the actor is granted ``op_type`` on the form."""
+        if not allows(self.of(connection, actor), form_id, op_type):
+            raise Refused(ErrorCode.FORBIDDEN, {"form": form_id, "op": op_type})
+
+    def require_any(self, connection: Connection, actor: Actor, form_id: str) -> None:
+        """Raise forbidden unless the actor is granted anything on the form: then they may look at it."""
+        if not any(form in (form_id, ALL) for form, _ in self.of(connection, actor)):
+            raise Refused(ErrorCode.FORBIDDEN, {"form": form_id})
+
+
+def allows(grants: set[tuple[str, str]], form_id: str, op_type: str) -> bool:
+    """True if ``grants`` contain the operation on the form, by name or by ``*``."""
+    return any((form, op) in grants for form in (form_id, ALL) for op in (op_type, ALL))
+
+
+def _table(catalogue: Catalogue) -> Table:
+    where = catalogue.permissions
+    names = (where.tenant.brands, where.tenant.subsidiary, where.user, where.form, where.op_type)
+    return Table(str(where.table), MetaData(), *(Column(name, KEY) for name in dict.fromkeys(names)))

@@ -1,0 +1,238 @@
+"""Prepare, confirm's second look, and execution of one operation: of a form, or of a registered command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, tzinfo
+from typing import Any
+
+from sqlalchemy import Connection
+
+from staging.contracts.error import ErrorCode
+from staging.contracts.form import Child, Form
+from staging.contracts.preparation import PrepareItem, PreviewWarning
+from staging.domain.errors import Refused
+from staging.domain.identity import Actor
+from staging.domain.ports import Execution, Outcome, Prepared, Route
+from workers.erp.command import CommandContext, CommandPlan
+from workers.erp.handlers import Registered
+from workers.erp.sql.apply import apply_form_operation
+from workers.erp.sql.catalogue_tables import CatalogueTables
+from workers.erp.sql.commands import command_preview, plan_command, require_same_pins
+from workers.erp.sql.permissions import Grants
+from workers.erp.sql.pins import version_of
+from workers.erp.sql.preview import preview_of
+from workers.erp.sql.records import read_record
+from workers.erp.sql.routing import Router, Target
+from workers.erp.sql.texts import Texts
+from workers.erp.sql.work_out import Ask, WorkedOut, work_out
+
+
+class Preparer:
+    """``clock`` gives aware UTC; ``zone`` is the tenant's, for "today" in defaults and document numbers."""
+
+    def __init__(
+        self,
+        tables: CatalogueTables,
+        grants: Grants,
+        router: Router,
+        clock: Callable[[], datetime],
+        zone: tzinfo,
+    ) -> None:
+        self._tables, self._grants, self._router = tables, grants, router
+        self._clock, self._zone = clock, zone
+
+    def prepare(self, connection: Connection, actor: Actor, item: PrepareItem) -> Prepared:
+        """Work ``item`` out and show it. Reads only."""
+        target = self._permitted(connection, actor, item.form_id, item.op_type, item.command_type)
+        if target.command:
+            context = self._context(
+                connection, actor, target, target.command, item.record, item.allow_duplicate
+            )
+            plan = plan_command(target.command, context, item.payload)
+            return Prepared(
+                route=target.route(plan.payload.__getitem__),
+                payload=plan.payload,
+                target_bill_id=plan.target_bill_id,
+                source_ref=None,
+                pins=plan.pins,
+                target_version=version_of(plan.pins),
+                preview=command_preview(target.command, context, plan),
+            )
+        worked = work_out(connection, self._tables, self._ask(actor, target, item, item.allow_duplicate))
+        return self._shown(connection, actor, target, worked)
+
+    def recheck(self, connection: Connection, actor: Actor, prepared: Prepared) -> None:
+        """Permission, state and pins once more."""
+        target = self._permitted_route(connection, actor, prepared.route)
+        if target.command:
+            # Whether it repeats another record was decided when it was prepared; execution looks again.
+            context = self._context(connection, actor, target, target.command, prepared.target_bill_id, True)
+            require_same_pins(
+                plan_command(target.command, context, prepared.payload),
+                prepared.pins,
+                prepared.target_bill_id,
+            )
+            return
+        item = PrepareItem(
+            record=prepared.target_bill_id, payload=prepared.payload, source_ref=prepared.source_ref
+        )
+        work_out(connection, self._tables, self._ask(actor, target, item, True, seen=prepared.pins))
+
+    def execute(self, connection: Connection, execution: Execution) -> Outcome:
+        """Everything again, under lock, then the change. No commit."""
+        actor = execution.actor
+        target = self._permitted_route(connection, actor, execution.route)
+        if target.command:
+            return self._execute_command(connection, target, target.command, execution)
+        item = PrepareItem(
+            record=execution.target_bill_id, payload=execution.payload, source_ref=execution.source_ref
+        )
+        seen = (execution.pins or {}) if execution.prepared else None
+        ask = self._ask(actor, target, item, execution.allow_duplicate, seen=seen, lock=True)
+        worked = work_out(connection, self._tables, ask)
+        _require_version(execution, worked.pins.version())
+        return apply_form_operation(
+            connection,
+            self._tables.catalogue,
+            target.form,
+            execution,
+            plan=worked,
+            now_utc=ask.now,
+            today=ask.today,
+        )
+
+    def restore_payload(self, prepared: Prepared) -> dict[str, Any]:
+        """What a caller may send again: without computed and system-set fields."""
+        route = prepared.route
+        target = self._router.find(route.form_id, route.op_type, route.command_type)
+        return dict(prepared.payload) if target.command else _input_only(target.form, prepared.payload)
+
+    def _execute_command(
+        self, connection: Connection, target: Target, command: Registered, execution: Execution
+    ) -> Outcome:
+        context = self._context(
+            connection,
+            execution.actor,
+            target,
+            command,
+            execution.target_bill_id,
+            execution.allow_duplicate,
+            lock=True,
+            op_id=execution.op_id,
+        )
+        plan: CommandPlan = plan_command(command, context, execution.payload)
+        if execution.prepared:
+            require_same_pins(plan, execution.pins or {}, execution.target_bill_id)
+        _require_version(execution, version_of(plan.pins))
+        return command.handler.execute(context, plan)
+
+    def _permitted_route(self, connection: Connection, actor: Actor, route: Route) -> Target:
+        return self._permitted(connection, actor, route.form_id, route.op_type, route.command_type)
+
+    def _permitted(
+        self, connection: Connection, actor: Actor, form_id: str, op_type: str, command_type: str
+    ) -> Target:
+        target = self._router.find(form_id, op_type, command_type)
+        self._grants.require(connection, actor, target.form.id, target.verb)
+        return target
+
+    def _ask(
+        self,
+        actor: Actor,
+        target: Target,
+        item: PrepareItem,
+        allow_duplicate: bool,
+        *,
+        seen: Mapping[str, Any] | None = None,
+        lock: bool = False,
+    ) -> Ask:
+        now = self._clock()
+        return Ask(
+            actor=actor,
+            form=target.form,
+            op=target.own_op,
+            record=item.record,
+            payload=item.payload,
+            source_ref=item.source_ref,
+            now=now,
+            today=now.astimezone(self._zone).date(),
+            allow_duplicate=allow_duplicate,
+            seen=seen,
+            lock=lock,
+        )
+
+    def _context(
+        self,
+        connection: Connection,
+        actor: Actor,
+        target: Target,
+        command: Registered,
+        record: str,
+        allow_duplicate: bool,
+        *,
+        lock: bool = False,
+        op_id: str = "",
+    ) -> CommandContext:
+        now = self._clock()
+        return CommandContext(
+            connection=connection,
+            actor=actor,
+            tables=self._tables,
+            form=target.form,
+            policy=command.policy,
+            record=record,
+            lock=lock,
+            now=now,
+            today=now.astimezone(self._zone).date(),
+            op_id=op_id,
+            allow_duplicate=allow_duplicate,
+        )
+
+    def _shown(self, connection: Connection, actor: Actor, target: Target, worked: WorkedOut) -> Prepared:
+        form, root = target.form, worked.root
+        texts = Texts(connection, self._tables, actor.tenant, actor.locale)
+        texts.want_nodes(root.walk())
+        twin = (
+            read_record(connection, self._tables, actor.tenant, form, worked.duplicate)
+            if worked.duplicate
+            else None
+        )
+        if twin:
+            texts.want_title(form, twin.values)
+        texts.load()
+        warnings = []
+        if twin:
+            title = texts.title(form, twin.key, twin.values)
+            message = (
+                f"可能与已有单据“{title}”重复" if actor.locale == "zh" else f'This may duplicate "{title}"'
+            )
+            warnings.append(PreviewWarning(code=ErrorCode.POSSIBLE_DUPLICATE.value, message=message))
+        preview = preview_of(form, target.own_op, root, worked.pins, texts, warnings, read=worked.read)
+        return Prepared(
+            route=target.route(root.values().__getitem__),
+            payload=worked.payload,
+            target_bill_id=worked.target_bill_id,
+            source_ref=worked.source_ref,
+            pins=worked.pins.values(),
+            target_version=worked.pins.version(),
+            preview=preview,
+        )
+
+
+def _require_version(execution: Execution, version: str) -> None:
+    """A row that states which version it was made for is executed on that version only."""
+    if execution.target_version and execution.target_version != version:
+        raise Refused(ErrorCode.VERSION_CONFLICT, {"record": execution.target_bill_id})
+
+
+def _input_only(of: Form | Child, payload: Mapping[str, Any]) -> dict[str, Any]:
+    fields = {field.name: field for field in of.fields}
+    children = {child.name: child for child in of.children}
+    kept: dict[str, Any] = {}
+    for name, value in payload.items():
+        if name in children:
+            kept[name] = [_input_only(children[name], line) for line in value]
+        elif name not in fields or fields[name].accepts_input:
+            kept[name] = value  # names that are no field are a line's id and remove
+    return kept
