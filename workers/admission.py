@@ -23,6 +23,7 @@ from staging.services.confirm import code_after_waiting
 from staging.services.tell import Teller
 from staging.settings import Settings
 from staging.storage import operations
+from staging.storage.dberrors import is_db_error
 from staging.storage.unit_of_work import QueueStore, UnitOfWork
 from workers.outcomes import refused
 
@@ -65,10 +66,11 @@ class Admission:
     ) -> None:
         if target is not StatusCode.SUBMITTED:
             changes: dict[str, Any] = {}
+            message = ""
             if error is not None:
                 done = refused(row, error)
-                changes = operations.error_changes(done.message, done.error_code, done.detail)
-            message = error.message(row.locale) if error else ""
+                message = done.message
+                changes = operations.error_changes(message, done.error_code, done.detail)
             operations.move(unit.connection, Verb.ROUTE, row, target, message=message, changes=changes)
         unit.touch(row.id)
 
@@ -87,6 +89,9 @@ class Admission:
                     "en": "an operation id has letters, digits, _ and - only",
                 }
                 raise Refused(ErrorCode.PAYLOAD_INVALID, text=text)
+            if not row.maker:
+                text = {"zh": "该行没有提交人", "en": "the row names no maker"}
+                raise Refused(ErrorCode.FORBIDDEN, text=text)
             limits = {
                 "max_bytes": self._settings.payload_max_bytes,
                 "max_depth": self._settings.payload_max_depth,
@@ -97,6 +102,13 @@ class Admission:
             raise
         except OpstageError as error:
             return error.status_code, derived, error
+        except Exception as error:
+            if is_db_error(error):
+                raise
+            # Left at 100 it would come back with every batch, and each time take the batch down with it.
+            log.exception("operation %s: cannot be taken in", row.id)
+            text = {"zh": "无法解读该行数据", "en": "the row's data could not be understood"}
+            return StatusCode.PAYLOAD_INVALID, derived, Refused(ErrorCode.PAYLOAD_INVALID, text=text)
         derived |= {
             "command_type": route.command_type,
             "module_id": route.module_id,
