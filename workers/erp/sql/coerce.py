@@ -75,10 +75,10 @@ def decimal_value(raw: Any, decimals: int, precision: int) -> Decimal:
                 f'"{_short(raw)}" is not a plain number such as 1234.50',
             )
         raw = Decimal(raw)
-    if isinstance(raw, bool) or not isinstance(raw, int | Decimal):
+    if isinstance(raw, bool) or not isinstance(raw, int | Decimal) or not Decimal(raw).is_finite():
         raise BadValue("应为数字", "a number is expected")
     number = Decimal(raw)
-    if not number.is_finite() or (number and number.adjusted() >= precision - decimals):
+    if number and number.adjusted() >= precision - decimals:
         raise BadValue(
             f"数值过大：整数部分最多{precision - decimals}位",
             f"too large: at most {precision - decimals} digits before the point",

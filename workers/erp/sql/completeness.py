@@ -13,11 +13,11 @@ from workers.erp.sql.values import exact, to_json
 
 def check_complete(root: Node, problems: Problems) -> None:
     """Required fields of added and changed rows, number of lines, lines alike in their child's ``unique`` fields."""
-    incomplete = bool(problems.found)
+    bad = {problem.field for problem in problems.found}
     for node in root.touched():
         for field in node.fields.values():
-            if field.default and incomplete:
-                continue  # it may have been left open only because of another problem
+            if node.at(field.name) in bad or (field.default and bad):
+                continue  # empty only because of another problem, perhaps
             if field.required and field.accepts_input and not node.gone and _is_missing(node, field.name):
                 problems.required(node.at(field.name), field.label.model_dump())
         for name in node.table.children:

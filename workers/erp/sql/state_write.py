@@ -22,12 +22,19 @@ def set_state(ctx: WriteContext, form: Form, master: RowTable, key: str, op: OpT
     """
     stamp = _stamp(form, op)
     on = op in (OpType.EXAMINE, OpType.INVALID, OpType.DELETE)
+    guarded_update(ctx, form, master, key, REQUIRED[op], stamped(ctx, stamp, on=on))
+
+
+def stamped(ctx: WriteContext, stamp: Stamp | None, *, on: bool) -> dict[str, Any]:
+    """Column → value of a state flag with who and when; empty for a state the form does not have."""
+    if stamp is None:
+        return {}
     values: dict[str, Any] = {stamp.column: int(on)}
     if stamp.by:
         values[stamp.by] = ctx.actor.user_id if on else None
     if stamp.at:
         values[stamp.at] = ctx.now_utc if on else None
-    guarded_update(ctx, form, master, key, REQUIRED[op], values)
+    return values
 
 
 def guarded_update(
