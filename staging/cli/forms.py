@@ -13,7 +13,7 @@ from staging.cli.console import Exit, locale, pick, say
 from staging.cli.tables import print_table
 from staging.contracts.error import ErrorCode
 from staging.contracts.form import Child, Form, FormField
-from staging.domain.errors import Refused
+from staging.domain.errors import Refused, rule
 from staging.settings import get_settings
 
 app = typer.Typer(name="forms", help="the form catalogue · 表单目录", no_args_is_help=True)
@@ -110,7 +110,13 @@ def introspect(
 ) -> None:
     """Draft catalogue entries (YAML) from tables of the live database · 由数据库表生成表单草稿."""
     with open_adapter(get_settings()) as adapter:
-        draft = adapter.introspect(tables, locale())
+        try:
+            draft = adapter.introspect(tables, locale())
+        except ValueError as error:
+            names = ", ".join(tables)
+            raise rule(
+                f"ERP 数据库中没有这些表：{names}", f"The ERP's database has none of these tables: {names}"
+            ) from error
     print(
         json.dumps({"yaml": draft}, ensure_ascii=False) if as_json else draft,
         end="" if draft.endswith("\n") else "\n",

@@ -178,7 +178,10 @@ class ErpAdapter(Protocol):
         """Compare the catalogue with the live database; empty where it fits."""
 
     def introspect(self, tables: Sequence[str], locale: str) -> str:
-        """Draft catalogue entries (YAML) for ``tables`` from the live database; comments in ``locale``."""
+        """Draft catalogue entries (YAML) for ``tables`` from the live database; comments in ``locale``.
+
+        Raises ValueError where none of them exists.
+        """
 
     def close(self) -> None: ...
 
