@@ -28,7 +28,7 @@ from staging.settings import Settings, get_settings
 
 _FLOWER_USER = "opstage"
 _DEMO_STORY = (sys.executable, "-m", "workers.story")
-_DEMO_SEED = (sys.executable, "-m", "workers.erp.demo.seed")
+_DEMO_SEED = (sys.executable, "-m", "workers.erp.demo.setup")
 _DEMO_ADAPTER = "workers.erp.demo:"
 _DB_UPGRADE = (sys.executable, "-m", "staging.cli.main", "db", "upgrade")
 

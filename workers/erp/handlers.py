@@ -42,8 +42,8 @@ from staging.domain.errors import Refused
 from workers.erp.command import CommandContext, CommandHandler, CommandPlan
 from workers.erp.sql.context import WriteContext
 from workers.erp.sql.record_write import Created, Links, create_record, delete_record, update_record
-from workers.erp.sql.state_write import guarded_update, set_state
-from workers.erp.sql.stock import Level, Move, move_stock
+from workers.erp.sql.state_write import guarded_update, set_state, stamped
+from workers.erp.sql.stock import Level, Move, look_at_stock, move_stock
 
 __all__ = [
     "CommandContext",
@@ -59,8 +59,10 @@ __all__ = [
     "create_record",
     "delete_record",
     "guarded_update",
+    "look_at_stock",
     "move_stock",
     "set_state",
+    "stamped",
     "update_record",
     "writing",
 ]

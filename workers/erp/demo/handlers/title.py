@@ -5,9 +5,9 @@ from __future__ import annotations
 import unicodedata
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
+from workers.erp.demo.handlers.inputs import read_by
 from workers.erp.sql.coerce import BadValue, string_value
 
 MAX_CHARACTERS = 60
@@ -31,12 +31,5 @@ def title_value(raw: Any) -> str:
     return title
 
 
-def _read(raw: Any) -> str:
-    try:
-        return title_value(raw)
-    except BadValue as bad:
-        raise PydanticCustomError("bad_value", "{en}", {**bad.reason}) from None
-
-
-Title = Annotated[str, BeforeValidator(_read)]
+Title = Annotated[str, read_by(title_value), Field(min_length=1, max_length=MAX_CHARACTERS)]
 """``title_value`` as a pydantic type."""

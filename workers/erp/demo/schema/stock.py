@@ -13,7 +13,6 @@ from workers.erp.demo.schema.columns import (
     exact,
     ident,
     line_table,
-    moment,
     system_table,
     words,
 )
@@ -25,7 +24,6 @@ stock = system_table(
     ident("sProductId", required=True),
     exact("dQuantity", QUANTITY),
     exact("dReserved", QUANTITY),
-    moment("tModifyDate"),
     Index("uq_sto_stock_place", "sBrandsId", "sSubsidiaryId", "sWarehouseId", "sProductId", unique=True),
     Index("ix_sto_stock_product", "sBrandsId", "sSubsidiaryId", "sProductId"),
     at_least("dQuantity", "0"),

@@ -1,0 +1,53 @@
+"""``python -m workers.erp.demo.setup``: create and fill the demo ERP in the ERP's database; may be repeated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Engine
+
+from staging.settings import get_settings
+from staging.storage.engine import make_engine
+from workers.erp.demo.schema import create_demo
+from workers.erp.demo.seed import DEFAULT_SEED, seed_demo
+from workers.erp.demo.seed.people import COMPANIES, USERS
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """``rows`` by table as inserted now: empty where the demo was there before."""
+
+    rows: dict[str, int]
+
+    def text(self, locale: str) -> str:
+        """One line for a person."""
+        users = ", ".join(f"{company} ({', '.join(USERS[brands])})" for brands, company in COMPANIES.items())
+        total = sum(self.rows.values())
+        if not total:
+            return (
+                f"演示ERP已就绪，未改动：{users}"
+                if locale == "zh"
+                else f"The demo ERP is there already: {users}"
+            )
+        if locale == "zh":
+            return f"演示ERP已建立，{len(self.rows)}张表共{total}行：{users}"
+        return f"Demo ERP created, {total} rows in {len(self.rows)} tables: {users}"
+
+
+def set_up(engine: Engine, seed: int = DEFAULT_SEED) -> Done:
+    """Create missing tables and fill them, unless they were filled before."""
+    create_demo(engine)
+    return Done(seed_demo(engine, seed))
+
+
+def main() -> None:
+    settings = get_settings()
+    engine = make_engine(settings.erp_url)
+    try:
+        print(set_up(engine).text(settings.locale))
+    finally:
+        engine.dispose()
+
+
+if __name__ == "__main__":
+    main()
