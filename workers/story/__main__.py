@@ -12,7 +12,7 @@ for _name, _value in SHORT.items():  # before anything reads the settings; child
     os.environ.setdefault(_name, _value)
 
 from migrations.run import upgrade  # noqa: E402 - see above
-from staging.bootstrap import open_services  # noqa: E402
+from staging.bootstrap import open_engine, open_services  # noqa: E402
 from staging.domain.errors import OpstageError  # noqa: E402
 from staging.settings import get_settings  # noqa: E402
 from workers.erp.demo.schema import create_demo  # noqa: E402
@@ -30,7 +30,8 @@ def main() -> int:
     upgrade(settings.erp_url, "erp")
     with open_services(settings) as services:
         stage = Stage(settings, services, narrator)
-        story = Story(stage)
+        engine = open_engine(settings, settings.erp_url, "opstage-story")
+        story = Story(stage, engine)
         create_demo(story.engine)
         seed_demo(story.engine)
         try:
@@ -48,6 +49,7 @@ def main() -> int:
             return 1
         finally:
             stage.close()
+            engine.dispose()
     seconds = time.monotonic() - started
     narrator.step(
         f"完成：{narrator.checks} 项全部在数据库里核实，用时 {seconds:.0f} 秒",
