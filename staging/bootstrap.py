@@ -11,7 +11,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from staging.domain.ports import Dispatcher, ErpAdapter
-from staging.messaging.celery_dispatcher import CeleryDispatcher, make_celery
+from staging.messaging.celery_dispatcher import CeleryDispatcher, broker_answers, make_celery
 from staging.messaging.redis_notifier import RedisNotifier
 from staging.services.confirm import ConfirmService
 from staging.services.control import ControlService
@@ -117,7 +117,7 @@ def open_services(settings: Settings | None = None) -> Iterator[Services]:
             inspect=InspectService(store, adapter),
             search=SearchService(store),
             feed=FeedService(store),
-            health=HealthService(store, open_notifier(settings)),
+            health=HealthService(store, open_notifier(settings), lambda: broker_answers(settings)),
             settings=settings,
             databases=databases,
         )

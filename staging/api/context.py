@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated
 
 from fastapi import Depends, Request
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security import HTTPBearer
 from limits import RateLimitItem
 from limits.strategies import MovingWindowRateLimiter
+from starlette.concurrency import run_in_threadpool
 
+from staging.api.body import StrictRoute
 from staging.api.locale import asked_locale
 from staging.bootstrap import Services
 from staging.contracts.error import ErrorCode
@@ -18,42 +21,52 @@ from staging.domain.identity import Actor
 
 SESSION_COOKIE = "opstage_session"
 _MAX_TOKEN = 8192
+_SCHEME = "bearer "
+# For OpenAPI only: who the caller is has been settled by GuardedRoute.
 _bearer = HTTPBearer(auto_error=False, description="agent, person, service or operator credential")
 
 
-def services(request: Request) -> Services:
-    found: Services = request.app.state.services
-    return found
+class GuardedRoute(StrictRoute):
+    """A route that knows its caller before it reads anything else of the request."""
+
+    async def admit(self, request: Request) -> None:
+        """Leaves the verified ``Credential`` in ``request.state.credential``.
+
+        Raises unauthenticated, rate_limited, forbidden (a cookie sent from somewhere else), or unavailable where the
+        credential cannot be verified just now.
+        """
+        token = token_of(request)
+        authenticator: Authenticator = request.app.state.authenticator
+        verified = await run_in_threadpool(authenticator.authenticate, token)
+        _limit(request, verified)
+        request.state.credential = verified.speaking(asked_locale(request) or verified.actor.locale)
+        request.state.token = token
 
 
-def credential(
-    request: Request, sent: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
-) -> Credential:
-    """The verified credential of the request. Raises unauthenticated, unavailable or rate_limited.
+def token_of(request: Request) -> str:
+    """The bearer token of the header, else of the page's cookie.
 
     The page keeps its token in an HttpOnly cookie; changing calls with a cookie must prove to come from the page itself
     (``same_origin``), a header token needs no such proof because no other site can send it.
     """
-    token = sent.credentials if sent else request.cookies.get(SESSION_COOKIE, "")
+    header = request.headers.get("authorization")
+    if header is not None:
+        token = header[len(_SCHEME) :].strip() if header[: len(_SCHEME)].lower() == _SCHEME else ""
+    else:
+        token = request.cookies.get(SESSION_COOKIE, "")
+        if token and request.method not in ("GET", "HEAD"):
+            same_origin(request)
     if not token or len(token) > _MAX_TOKEN or not token.isascii():
         raise Refused(ErrorCode.UNAUTHENTICATED)
-    if sent is None and request.method not in ("GET", "HEAD"):
-        same_origin(request)
-    authenticator: Authenticator = request.app.state.authenticator
-    verified = authenticator.authenticate(token)
-    _limit(request, verified)
-    verified = verified.speaking(asked_locale(request) or verified.actor.locale)
-    request.state.credential = verified
-    return verified
+    return token
 
 
 def same_origin(request: Request) -> None:
-    """Raise forbidden unless Origin (or Sec-Fetch-Site) says that our own page sent this."""
-    origin = request.headers.get("origin")
-    site = request.headers.get("sec-fetch-site")
+    """Raise forbidden unless Origin and Sec-Fetch-Site say that our own page sent this."""
+    origin = request.headers.get("origin", "")
+    site = request.headers.get("sec-fetch-site", "same-origin")
     host = request.headers.get("host", "")
-    own = origin is not None and origin.split("://", 1)[-1] == host
-    if not own or site not in (None, "same-origin"):
+    if not host or origin.partition("://")[2] != host or site != "same-origin":
         raise Refused(ErrorCode.FORBIDDEN)
 
 
@@ -61,9 +74,18 @@ def _limit(request: Request, verified: Credential) -> None:
     limiter: MovingWindowRateLimiter = request.app.state.limiter
     item: RateLimitItem = request.app.state.rate
     if not limiter.hit(item, verified.token_id):
-        raise Refused(
-            ErrorCode.RATE_LIMITED, {"retry_after": max(1, item.get_expiry() // max(1, item.amount))}
-        )
+        left_s = limiter.get_window_stats(item, verified.token_id).reset_time - time.time()
+        raise Refused(ErrorCode.RATE_LIMITED, {"retry_after": max(1, round(left_s))})
+
+
+def services(request: Request) -> Services:
+    found: Services = request.app.state.services
+    return found
+
+
+def credential(request: Request, _: Annotated[object, Depends(_bearer)]) -> Credential:
+    found: Credential = request.state.credential
+    return found
 
 
 def actor(verified: Annotated[Credential, Depends(credential)]) -> Actor:

@@ -9,11 +9,15 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+from starlette.types import Scope
 
 from staging.api.body import BodyRefused
 from staging.api.locale import locale_of
 from staging.contracts.error import ErrorCode as E, ErrorResponse
-from staging.domain.errors import FieldProblem, OpstageError, Refused, invalid
+from staging.domain.errors import FieldProblem, OpstageError, Refused, Transient, invalid
+from staging.domain.intake import sanitize_text
+from staging.storage.dberrors import classify_db_error, is_db_error
 
 log = logging.getLogger(__name__)
 
@@ -30,24 +34,60 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
         413: "too large",
         422: "not valid for the form, or refused by a rule",
         429: "too many requests",
+        500: "an error of ours; nothing is known to have changed, look before trying again",
         503: "a service cannot be reached",
     }.items()
 }
-_BY_STATUS = {400: E.PAYLOAD_INVALID, 404: E.OPERATION_NOT_FOUND, 413: E.PAYLOAD_TOO_LARGE}
+_HTTP_ZH = {404: "没有这个地址", 405: "该地址不支持此方法", 413: "内容超过上限"}
+_HTTP_EN = {404: "There is no such path", 405: "This path does not take this method", 413: "It is too large"}
 
 
-def error_response(error: OpstageError, locale: str) -> JSONResponse:
-    """The error as HTTP. ``Retry-After`` where the error knows a number of seconds."""
+def error_response(error: OpstageError, locale: str, status: int = 0) -> JSONResponse:
+    """The error as HTTP; ``status`` instead of the code's own. ``Retry-After`` where it knows a number of seconds."""
     headers = {}
     if "retry_after" in error.params:
         headers["Retry-After"] = str(error.params["retry_after"])
     if error.code is E.UNAUTHENTICATED:
         headers["WWW-Authenticate"] = "Bearer"
-    return JSONResponse(error.body(locale).to_wire(), status_code=error.http_status, headers=headers)
+    return JSONResponse(
+        error.body(locale).to_wire(), status_code=status or error.http_status, headers=headers
+    )
+
+
+def outage(error: BaseException) -> OpstageError | None:
+    """``unavailable`` for an error that only says a database was not there just now; None for any other."""
+    if isinstance(error, Transient):
+        return error
+    if is_db_error(error) and classify_db_error(error).is_transient:
+        return Transient(E.UNAVAILABLE, {"what": "database"})
+    return None
+
+
+def path_of(scope: Scope) -> str:
+    """The path as it was sent, fit for one line of a log; without the query, where people put all kinds of things."""
+    raw: bytes = scope.get("raw_path") or b"-"
+    return raw[:200].decode("ascii", "replace")
+
+
+def unexpected(connection: HTTPConnection, error: Exception) -> JSONResponse:
+    """What a client is told of an error nobody raised on purpose: 503 for an outage, else 500, and nothing of the
+    error's own words."""
+    locale = locale_of(connection)
+    away = outage(error)
+    where = f"{connection.scope.get('method')} {path_of(connection.scope)}"
+    if away is not None:
+        log.warning("%s: %s (%s)", where, away, type(error).__name__)
+        return error_response(away, locale)
+    log.error("unexpected error in %s", where, exc_info=error)
+    ours = {
+        "zh": "Opstage 出现意外错误",
+        "en": "Opstage made an unexpected error",
+    }
+    return error_response(OpstageError(E.UNAVAILABLE, text=ours), locale, status=500)
 
 
 def install(app: FastAPI) -> None:
-    """Register the handlers."""
+    """Register the handlers; what they leave is ``unexpected``'s."""
 
     @app.exception_handler(OpstageError)
     async def _ours(request: Request, error: OpstageError) -> JSONResponse:
@@ -63,25 +103,23 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def _http(request: Request, error: HTTPException) -> JSONResponse:
-        code = _BY_STATUS.get(error.status_code, E.PAYLOAD_INVALID)
         text = {
-            "zh": f"请求不被接受（HTTP {error.status_code}）",
-            "en": f"HTTP {error.status_code}: {error.detail}",
+            "zh": f"{_HTTP_ZH.get(error.status_code, '请求不被接受')}（HTTP {error.status_code}）",
+            "en": f"{_HTTP_EN.get(error.status_code, error.detail)} (HTTP {error.status_code})",
         }
-        body = Refused(code, text=text).body(locale_of(request))
+        body = Refused(E.PAYLOAD_INVALID, text=text).body(locale_of(request))
         return JSONResponse(body.to_wire(), status_code=error.status_code, headers=error.headers)
-
-    @app.exception_handler(Exception)
-    async def _bug(request: Request, error: Exception) -> JSONResponse:
-        log.error("unexpected error in %s %s", request.method, request.url.path, exc_info=error)
-        return error_response(OpstageError(E.UNAVAILABLE, {"what": "API"}), locale_of(request))
 
 
 def _problem(entry: dict[str, Any]) -> FieldProblem:
     """One pydantic complaint as a bad field; the path without the leading "body"/"query"."""
-    location = [part for part in entry["loc"] if part not in ("body", "query", "path")]
-    path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in location).lstrip(".") or "body"
+    location = [part for part in entry["loc"] if part not in ("body", "query", "path", "header")]
+    steps = (f"[{p}]" if isinstance(p, int) else "." + sanitize_text(str(p), 100) for p in location)
+    path = "".join(steps).lstrip(".") or "body"
     kind = str(entry["type"])
     code = {"missing": E.FIELD_REQUIRED, "extra_forbidden": E.FIELD_UNKNOWN}.get(kind, E.FIELD_INVALID)
-    reason = None if code is not E.FIELD_INVALID else {"zh": f"值不合法（{kind}）", "en": str(entry["msg"])}
-    return FieldProblem(path, code, reason)
+    if code is not E.FIELD_INVALID:
+        return FieldProblem(path, code)
+    return FieldProblem(
+        path, code, {"zh": f"值不合法（{kind}）", "en": sanitize_text(str(entry["msg"]), 300)}
+    )

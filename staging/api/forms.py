@@ -6,13 +6,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from staging.api.body import StrictRoute
-from staging.api.context import ActorDep, ServicesDep
+from staging.api.context import ActorDep, GuardedRoute, ServicesDep
 from staging.api.errors import RESPONSES
 from staging.contracts.error import Wire
 from staging.contracts.query import QueryRequest, QueryResult
 
-router = APIRouter(prefix="/v1", tags=["forms"], route_class=StrictRoute, responses=RESPONSES)
+router = APIRouter(prefix="/v1", tags=["forms"], route_class=GuardedRoute, responses=RESPONSES)
 _Q = Annotated[str, Query(max_length=100, description="words to look for; empty: all")]
 
 

@@ -6,15 +6,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Query
 
-from staging.api.body import StrictRoute
-from staging.api.context import ActorDep, ServicesDep
+from staging.api.context import ActorDep, GuardedRoute, ServicesDep
 from staging.api.errors import RESPONSES
 from staging.contracts.error import Wire
 from staging.contracts.operation import OperationView, TodoView
 from staging.contracts.query import QueryRequest, QueryResult
 from staging.services.view import view_of
 
-router = APIRouter(prefix="/v1", tags=["operations"], route_class=StrictRoute, responses=RESPONSES)
+router = APIRouter(prefix="/v1", tags=["operations"], route_class=GuardedRoute, responses=RESPONSES)
 
 
 class Reason(Wire):

@@ -6,8 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Response
 
-from staging.api.body import StrictRoute
-from staging.api.context import ActorDep, ServicesDep
+from staging.api.context import ActorDep, GuardedRoute, ServicesDep
 from staging.api.errors import RESPONSES
 from staging.contracts.error import Wire
 from staging.contracts.operation import OperationView
@@ -15,7 +14,7 @@ from staging.contracts.preparation import ConfirmRequest, Preparation, PrepareRe
 from staging.services.view import view_of
 
 router = APIRouter(
-    prefix="/v1/preparations", tags=["preparations"], route_class=StrictRoute, responses=RESPONSES
+    prefix="/v1/preparations", tags=["preparations"], route_class=GuardedRoute, responses=RESPONSES
 )
 
 

@@ -85,6 +85,18 @@ class CeleryDispatcher:
         return True
 
 
+def broker_answers(settings: Settings) -> bool:
+    """True if the broker lets us in within a few seconds."""
+    app = make_celery(settings, producer=True)
+    with app.connection_for_write(connect_timeout=_PROBE_S) as connection:
+        try:
+            connection.ensure_connection(max_retries=1, interval_start=0)
+        except (OperationalError, OSError, *connection.connection_errors) as error:
+            log.warning("broker not reached (%s)", type(error).__name__)
+            return False
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class AnsweringWorker:
     """A worker that answered just now, of whatever application uses this broker; None: left at Celery's default."""

@@ -8,7 +8,7 @@ from datetime import datetime
 from sqlalchemy import Connection, and_, case, func, literal_column, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from staging.contracts.status import StatusCode
+from staging.contracts.status import Status, StatusCode
 from staging.storage.dberrors import DbFailure, classify_db_error
 from staging.storage.dialect import db_now
 from staging.storage.engine import make_engine, read_connection
@@ -69,6 +69,19 @@ def counts(connection: Connection) -> list[CodeCount]:
     statement = select(q.sStatus, q.iStatusCode, func.count()).group_by(q.sStatus, q.iStatusCode)
     found = [CodeCount(str(status), code, int(rows)) for status, code, rows in connection.execute(statement)]
     return sorted(found, key=lambda one: (one.code is None, one.code or 0, one.status))
+
+
+def pending(connection: Connection) -> dict[int, int]:
+    """Pending code → number of rows, all pending codes present. Cheap however long the history is."""
+    open_rows = q.sStatus == literal_column(f"'{Status.PENDING.value}'")
+    statement = select(q.iStatusCode, func.count()).where(open_rows).group_by(q.iStatusCode)
+    found = {int(code): 0 for code in StatusCode if not code.is_terminal}
+    return found | {int(code): int(rows) for code, rows in connection.execute(statement) if code is not None}
+
+
+def answers(connection: Connection) -> bool:
+    """One round trip: True, or the database's exception."""
+    return bool(connection.execute(select(1)).scalar_one() == 1)
 
 
 def backlog(connection: Connection) -> Backlog:

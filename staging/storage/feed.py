@@ -1,23 +1,17 @@
-"""The journal as a feed for listeners: what happened to a user's operations since a cursor, without gap or duplicate.
-
-Events of one operation are numbered without gaps, but the journal has no number across operations, and commits do not
-become visible in the order of their times. So a cursor is a horizon in time, safely older than any open
-transaction, plus the last seq seen of each operation that moved after it.
-"""
+"""The journal as a feed for listeners: what happened since a cursor, without gap or duplicate (``domain.cursor``)."""
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import BindParameter, ColumnElement, Connection, Row, and_, bindparam, or_, select
 
 from staging.contracts.event import OperationEvent
 from staging.contracts.status import Status, StatusCode
+from staging.domain.cursor import OVERLAP, Cursor
 from staging.domain.identity import Tenant
 from staging.domain.operation import Told, event_payload
 from staging.storage.dialect import db_now
@@ -25,62 +19,86 @@ from staging.storage.rows import base_select, to_operation
 from staging.storage.tables import op_event, op_queue
 
 q, e = op_queue.c, op_event.c
-# Longer than any transaction of ours may stay open (statement, lock and idle limits end it before).
-OVERLAP = timedelta(seconds=90)
-_PAGE = 500
+_IDS: BindParameter[str] = bindparam("ids", expanding=True)
+_CHUNK = 1000  # keys read at a time
+PAGE = 500  # events told at a time
 
 
-@dataclass(slots=True)
-class Cursor:
-    """``horizon``: all events before it have been seen. ``seen``: operation id → last seq seen, for those after it."""
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """That an operation has an event; ``at`` is aware UTC by database time."""
 
-    horizon: datetime
-    seen: dict[str, int] = field(default_factory=dict)
-
-    def dump(self) -> str:
-        """Opaque text for ``Last-Event-ID``."""
-        data = [self.horizon.timestamp(), self.seen]
-        return base64.urlsafe_b64encode(json.dumps(data, separators=(",", ":")).encode()).decode()
+    op_id: str
+    seq: int
+    at: datetime
+    tenant: Tenant
+    maker: str
 
 
-def load_cursor(text: str) -> Cursor | None:
-    """The cursor ``dump`` wrote, or None for anything else (a client may send what it likes)."""
-    try:
-        moment, seen = json.loads(base64.urlsafe_b64decode(text.encode()))
-        horizon = datetime.fromtimestamp(float(moment), UTC)
-        return Cursor(horizon, {str(k): int(v) for k, v in seen.items()})
-    except (ValueError, TypeError, AttributeError, OverflowError, OSError):
-        return None
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """Whose events: a user's own, or with ``user_id`` None the whole tenant's (operators)."""
+
+    tenant: Tenant
+    user_id: str | None
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        found: list[ColumnElement[bool]] = [
+            q.sBrandsId == self.tenant.brands_id,
+            q.sSubsidiaryId == self.tenant.subsidiary_id,
+        ]
+        return found if self.user_id is None else [*found, q.sMakePerson == self.user_id]
 
 
-def start(connection: Connection, tenant: Tenant, user_id: str | None) -> Cursor:
+def start(connection: Connection, audience: Audience) -> Cursor:
     """A cursor at now: what is committed already counts as seen."""
-    now = connection.execute(select(db_now())).scalar_one()
-    cursor = Cursor(now - OVERLAP)
-    while page := since(connection, tenant, user_id, cursor):
-        advance(cursor, page)
+    cursor = Cursor(horizon_now(connection))
+    for moved in moved_since(connection, cursor.horizon, audience):
+        cursor.advance(moved.op_id, moved.seq, moved.at)
     return cursor
 
 
-def since(connection: Connection, tenant: Tenant, user_id: str | None, cursor: Cursor) -> list[Told]:
-    """Events after the cursor, by time and, within an operation, by seq; at most a page: ask again.
+def horizon_now(connection: Connection) -> datetime:
+    """The time before which every event is visible by now."""
+    now: datetime = connection.execute(select(db_now())).scalar_one()
+    return now - OVERLAP
 
-    ``user_id`` None: the whole tenant's (operators).
-    """
-    conditions: list[ColumnElement[bool]] = [
-        q.sBrandsId == tenant.brands_id,
-        q.sSubsidiaryId == tenant.subsidiary_id,
-        e.tCreateDate >= cursor.horizon,
-    ]
-    if user_id is not None:
-        conditions.append(q.sMakePerson == user_id)
-    found: list[Told] = []
-    for row in connection.execute(_select().where(*conditions).order_by(e.tCreateDate, e.sOpId, e.iSeq)):
-        if row.event_seq > cursor.seen.get(row.id, 0):
-            found.append(_told(row))
-            if len(found) == _PAGE:
+
+def since(connection: Connection, audience: Audience, cursor: Cursor) -> list[Told]:
+    """Events after the cursor, about ``PAGE`` of them, in the order of their times, each operation's in the order of
+    their seqs; ask again until nothing comes."""
+    ids: dict[str, None] = {}
+    last: Moved | None = None
+    found = 0
+    for moved in moved_since(connection, cursor.horizon, audience):
+        if moved.seq > cursor.last_seen(moved.op_id):
+            ids[moved.op_id] = None
+            last = moved
+            found += 1
+            if found == PAGE:
                 break
-    return found
+    told = of_operations(connection, audience, cursor, list(ids))
+    if found < PAGE or last is None:
+        return told
+    return [t for t in told if t.event.at <= last.at]
+
+
+def of_operations(
+    connection: Connection, audience: Audience, cursor: Cursor, op_ids: Sequence[str]
+) -> list[Told]:
+    """Events after the cursor of those of ``op_ids`` that are the audience's, ordered as by ``since``."""
+    if not op_ids:
+        return []
+    statement = _select().where(e.sOpId.in_(_IDS), e.tCreateDate >= cursor.horizon, *audience.conditions())
+    rows = connection.execute(statement.order_by(e.sOpId, e.iSeq), {"ids": list(op_ids)})
+    told: list[tuple[datetime, Told]] = []
+    latest: dict[str, datetime] = {}
+    for row in rows:
+        if row.event_seq > cursor.last_seen(row.id):
+            # Should a clock have been set back, an operation's own order still holds.
+            latest[row.id] = max(row.event_at, latest.get(row.id, row.event_at))
+            told.append((latest[row.id], _told(row)))
+    return [one for _, one in sorted(told, key=lambda pair: pair[0])]
 
 
 def of_operation(connection: Connection, op_id: str, after: int) -> list[Told]:
@@ -89,12 +107,36 @@ def of_operation(connection: Connection, op_id: str, after: int) -> list[Told]:
     return [_told(row) for row in connection.execute(statement)]
 
 
-def advance(cursor: Cursor, told: Sequence[Told]) -> None:
-    """Count ``told`` as seen, and move the horizon on where it has fallen far behind the newest event."""
-    for item in told:
-        cursor.seen[item.event.op_id] = max(item.event.seq, cursor.seen.get(item.event.op_id, 0))
-    if told:
-        cursor.horizon = max(cursor.horizon, told[-1].event.at - OVERLAP)
+def moved_since(
+    connection: Connection, horizon: datetime, audience: Audience | None = None
+) -> Iterator[Moved]:
+    """Keys of events from ``horizon`` on, by time, read as they are asked for; without an audience everybody's."""
+    among = [] if audience is None else audience.conditions()
+    columns = (e.sOpId, e.iSeq, e.tCreateDate, q.sBrandsId, q.sSubsidiaryId, q.sMakePerson)
+    statement = (
+        select(*columns)
+        .select_from(op_event.join(op_queue, q.sId == e.sOpId))
+        .where(*among)
+        .order_by(e.tCreateDate, e.sOpId, e.iSeq)
+        .limit(_CHUNK)
+    )
+    beyond: ColumnElement[bool] = e.tCreateDate >= horizon
+    while True:
+        rows = connection.execute(statement.where(beyond)).all()
+        for row in rows:
+            tenant = Tenant(row.sBrandsId or "", row.sSubsidiaryId or "")
+            yield Moved(row.sOpId, row.iSeq, row.tCreateDate, tenant, row.sMakePerson or "")
+        if len(rows) < _CHUNK:
+            return
+        at, op_id, seq = rows[-1].tCreateDate, rows[-1].sOpId, rows[-1].iSeq
+        # The first condition is implied by the second; it is what an index on the time can use.
+        beyond = and_(
+            e.tCreateDate >= at,
+            or_(
+                e.tCreateDate > at,
+                and_(e.tCreateDate == at, or_(e.sOpId > op_id, and_(e.sOpId == op_id, e.iSeq > seq))),
+            ),
+        )
 
 
 def _select() -> Any:
@@ -111,7 +153,7 @@ def _select() -> Any:
     )
 
 
-def _told(row: Any) -> Told:
+def _told(row: Row[Any]) -> Told:
     """The event as it was told then: the row's own outcome only where the event is the newest one."""
     operation = to_operation(row)
     payload = event_payload(operation)

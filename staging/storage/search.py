@@ -55,7 +55,8 @@ def of_maker(connection: Connection, tenant: Tenant, user_id: str, limit: int) -
 
 def for_approval(connection: Connection, tenant: Tenant, user_id: str, limit: int) -> list[Operation]:
     """Other users' operations at 104, oldest first; whether the user may approve is the caller's to ask."""
-    statement = _of(tenant).where(_is(StatusCode.WAITING_APPROVAL), q.sMakePerson != user_id)
+    pending = q.sStatus == literal_column(f"'{Status.PENDING.value}'")  # literal: a partial index matches
+    statement = _of(tenant).where(pending, _is(StatusCode.WAITING_APPROVAL), q.sMakePerson != user_id)
     return [to_operation(row) for row in connection.execute(statement.order_by(q.tCreateDate).limit(limit))]
 
 

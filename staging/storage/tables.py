@@ -106,6 +106,7 @@ op_event = Table(
     Column("tCreateDate", UtcDateTime, nullable=False, server_default=db_now()),
     PrimaryKeyConstraint("sOpId", "iSeq", name="pk_ai_op_event"),
     CheckConstraint(column("iSeq") >= 1, name="ck_ai_op_event_seq_from_one"),
+    Index("ix_ai_op_event_time", "tCreateDate", "sOpId", "iSeq"),  # listeners read what happened since a moment
     **_MYSQL,
 )
 
@@ -169,6 +170,15 @@ _partial("ix_ai_op_queue_due", _c.iPriority.desc(), _c.tCreateDate, _c.sId, wher
 _partial("ix_ai_op_queue_lease", _c.tLeaseUntil, where='"iStatusCode" IN (101, 102)')
 _partial("ix_ai_op_queue_waiting", _c.tNotBefore, where='"iStatusCode" = 105')
 _partial("ix_ai_op_queue_expiry", _c.tExpireAt, where='"sStatus" = \'pending\' AND "tExpireAt" IS NOT NULL')
+# What is open in a tenant, by code and age: approvals, operators' lists, gauges.
+_partial(
+    "ix_ai_op_queue_open",
+    _c.sBrandsId,
+    _c.sSubsidiaryId,
+    _c.iStatusCode,
+    _c.tCreateDate,
+    where='"sStatus" = \'pending\'',
+)
 Index("ix_ai_op_queue_due_my", _c.iStatusCode, _c.tCreateDate, _c.sId).ddl_if(callable_=_MYSQL_FAMILY)
 Index("ix_ai_op_queue_lease_my", _c.iStatusCode, _c.tLeaseUntil).ddl_if(callable_=_MYSQL_FAMILY)
 Index("ix_ai_op_queue_expiry_my", _c.sStatus, _c.tExpireAt).ddl_if(callable_=_MYSQL_FAMILY)
