@@ -13,6 +13,9 @@ from staging.domain.canonical import payload_hash
 from tests.support.effects_adapter import APPROVED_FORM, CLOSED_FORM, FORM, NOBODY
 from tests.support.queue_rows import quoted
 from tests.support.world import World
+from tests.support.world_fixtures import MakeWorld, only
+
+pytestmark = only(lambda kind, shared: shared)  # taking in is the queue's business alone
 
 
 def test_a_row_of_plain_sql_is_executed_like_any_other(world: World) -> None:
@@ -46,33 +49,31 @@ def test_a_form_that_needs_approval_gets_it_whatever_the_row_says(world: World, 
     assert (waiting.status_code, waiting.needs_approval) == (C.WAITING_APPROVAL, True)
 
 
-@pytest.mark.parametrize(
-    ("values", "code"),
-    [
-        ({"sTargetFormId": "no_such_form"}, C.NOT_FOUND),
-        ({"sTargetFormId": CLOSED_FORM}, C.FORBIDDEN),
-        ({"sPayload": '{"a": 1, "a": 9}'}, C.PAYLOAD_INVALID),
-        ({"sPayload": '{"t": "\\u0000"}'}, C.PAYLOAD_INVALID),
-        ({"sPayload": '{"t\\u0000": 1}'}, C.PAYLOAD_INVALID),
-        ({"sPayload": '{"t": "\\ud800"}'}, C.PAYLOAD_INVALID),
-        ({"sPayload": "[]"}, C.PAYLOAD_INVALID),
-        ({"sPayload": "[" * 50 + "]" * 50}, C.PAYLOAD_INVALID),
-        ({"sPayload": '{"routeBug": "x"}'}, C.PAYLOAD_INVALID),
-        ({"sMakePerson": ""}, C.FORBIDDEN),
-        ({"sId": "with a space"}, C.PAYLOAD_INVALID),
-        ({"sId": "编号"}, C.PAYLOAD_INVALID),
-    ],
-)
-def test_what_cannot_be_taken_in_is_refused_with_a_reason_and_holds_up_nobody(
-    world: World, values: dict[str, str], code: C
-) -> None:
-    bad, good = world.foreign(**values), world.foreign()
-    assert world.run(bad, good) == 1
-    refused = world.read(bad)
-    assert refused.status_code is code
-    assert refused.error_message
-    assert refused.error_code
-    assert world.verbs(bad) == ["admit", "route"]
+REFUSED: list[tuple[dict[str, str], C]] = [
+    ({"sTargetFormId": "no_such_form"}, C.NOT_FOUND),
+    ({"sTargetFormId": CLOSED_FORM}, C.FORBIDDEN),
+    ({"sPayload": '{"a": 1, "a": 9}'}, C.PAYLOAD_INVALID),
+    ({"sPayload": '{"t": "\\u0000"}'}, C.PAYLOAD_INVALID),
+    ({"sPayload": '{"t\\u0000": 1}'}, C.PAYLOAD_INVALID),
+    ({"sPayload": '{"t": "\\ud800"}'}, C.PAYLOAD_INVALID),
+    ({"sPayload": "[]"}, C.PAYLOAD_INVALID),
+    ({"sPayload": "[" * 50 + "]" * 50}, C.PAYLOAD_INVALID),
+    ({"sPayload": '{"routeBug": "x"}'}, C.PAYLOAD_INVALID),
+    ({"sMakePerson": ""}, C.FORBIDDEN),
+    ({"sId": "with a space"}, C.PAYLOAD_INVALID),
+    ({"sId": "编号"}, C.PAYLOAD_INVALID),
+]
+
+
+def test_what_cannot_be_taken_in_is_refused_with_a_reason_and_holds_up_nobody(world: World) -> None:
+    bad, good = [world.foreign(**values) for values, _ in REFUSED], world.foreign()
+    assert world.run(*bad, good) == 1
+    for op_id, (values, code) in zip(bad, REFUSED, strict=True):
+        refused = world.read(op_id)
+        assert (values, refused.status_code) == (values, code)
+        assert refused.error_message
+        assert refused.error_code
+        assert world.verbs(op_id) == ["admit", "route"]
     assert world.code(good) is C.EXECUTED
     world.oracle.verdict().require_sound()
 
@@ -136,7 +137,9 @@ def test_workers_racing_to_take_it_in_admit_it_once(world: World) -> None:
     world.oracle.verdict().require_sound()
 
 
-def test_where_the_table_has_suserid_it_is_the_maker_of_rows_without_one(world: World) -> None:
+def test_where_the_table_has_suserid_it_is_the_maker_of_rows_without_one(make_world: MakeWorld) -> None:
+    world = make_world()  # with a store that has not looked at the table yet
+    world.wipe()
     with world.queue.begin() as connection:
         column = quoted(connection, "sUserId")
         connection.execute(text(f"ALTER TABLE ai_op_queue ADD COLUMN {column} VARCHAR(64)"))

@@ -13,21 +13,13 @@ from staging.storage.dialect import db_now_plus
 from tests.support.alarm import TimeLimit, raising_after
 from tests.support.private import EmbeddedRedis
 from tests.support.tcp_proxy import TcpProxy, Trip, proxied
-from tests.support.world import Databases, World, databases
-from tests.support.world_fixtures import named
+from tests.support.world import Databases, World
+from tests.support.world_fixtures import only
 from workers.executor import Executor
 
 Flag = Callable[[str], str]
 WRITE = {"do": "write"}
-# SQLite has no line that could break.
-PLACES = [(kind, shared) for kind in ("postgresql", "mariadb") for shared in (True, False)]
-
-
-@pytest.fixture(scope="module", params=PLACES, ids=[named(place) for place in PLACES])
-def where(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
-    kind, shared = request.param
-    with databases(kind, shared, tmp_path_factory.mktemp("world")) as made:
-        yield made
+pytestmark = only(lambda kind, shared: kind != "sqlite")  # which has no line that could break
 
 
 @pytest.fixture

@@ -13,7 +13,9 @@ from staging.storage.dialect import db_now_plus
 from staging.storage.tables import op_dependency
 from tests.support.private import EmbeddedRedis
 from tests.support.world import World
-from tests.support.world_fixtures import MakeWorld
+from tests.support.world_fixtures import MakeWorld, only
+
+pytestmark = only(lambda kind, shared: shared)  # nothing here touches the ERP but by way of the reconciler
 
 
 def announced(world: World, redis: EmbeddedRedis) -> int:

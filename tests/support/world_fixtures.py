@@ -15,13 +15,19 @@ PLACES = [(kind, shared) for kind in KINDS for shared in (True, False)]
 MakeWorld = Callable[..., World]
 
 
-def named(place: tuple[str, bool]) -> str:
+def _named(place: tuple[str, bool]) -> str:
     return f"{place[0]}-{'shared' if place[1] else 'separate'}"
 
 
-@pytest.fixture(scope="module", params=PLACES, ids=[named(place) for place in PLACES])
+def only(keep: Callable[[str, bool], bool]) -> pytest.MarkDecorator:
+    """``pytestmark = only(lambda kind, shared: …)``: a module whose tests concern some of the places alone."""
+    kept = [place for place in PLACES if keep(*place)]
+    return pytest.mark.parametrize("where", kept, ids=map(_named, kept), indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module", params=PLACES, ids=[_named(place) for place in PLACES])
 def where(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
-    """Databases for a module's tests, on three engines, shared and separate; each test finds them empty."""
+    """Databases for a module's tests, on three engines, shared and separate."""
     kind, shared = request.param
     with databases(kind, shared, tmp_path_factory.mktemp("world")) as made:
         yield made
@@ -41,12 +47,19 @@ def make_world(where: Databases, session_redis: EmbeddedRedis) -> Iterator[MakeW
         world.close()
 
 
+@pytest.fixture(scope="module")
+def standing_world(where: Databases, session_redis: EmbeddedRedis) -> Iterator[World]:
+    """Ask for ``world`` instead."""
+    made = World(where, session_redis.url)
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def world(make_world: MakeWorld) -> World:
+def world(standing_world: World) -> World:
     """An empty World with the usual short limits."""
-    made = make_world()
-    made.wipe()
-    return made
+    standing_world.wipe()
+    return standing_world
 
 
 @pytest.fixture
