@@ -19,6 +19,7 @@ from staging.services.feed import FeedService
 from staging.services.health import HealthService
 from staging.services.inspect import InspectService
 from staging.services.prepare import PrepareService
+from staging.services.revert import RevertService
 from staging.services.search import SearchService
 from staging.services.tell import Teller
 from staging.settings import Settings, get_settings
@@ -90,6 +91,7 @@ class Services:
     confirm: ConfirmService
     control: ControlService
     inspect: InspectService
+    revert: RevertService
     search: SearchService
     feed: FeedService
     health: HealthService
@@ -109,12 +111,14 @@ def open_services(settings: Settings | None = None) -> Iterator[Services]:
     )
     preparations = RedisPreparationStore(settings.redis_url.get_secret_value(), settings.publish_timeout_s)
     prepare = PrepareService(adapter, preparations, settings, utc_now)
+    inspect = InspectService(store, adapter)
     try:
         yield Services(
             prepare=prepare,
             confirm=ConfirmService(store, prepare, adapter, teller, settings, utc_now),
             control=ControlService(store, adapter, teller),
-            inspect=InspectService(store, adapter),
+            inspect=inspect,
+            revert=RevertService(inspect, prepare, adapter),
             search=SearchService(store),
             feed=FeedService(store),
             health=HealthService(store, open_notifier(settings), lambda: broker_answers(settings)),

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Query
 
+from staging.api.body import Nothing
 from staging.api.context import ActorDep, GuardedRoute, ServicesDep
 from staging.api.errors import RESPONSES
 from staging.contracts.error import Wire
-from staging.contracts.operation import OperationView, TodoView
+from staging.contracts.operation import OperationView, PrefillView, TodoView
+from staging.contracts.preparation import Preparation
 from staging.contracts.query import QueryRequest, QueryResult
-from staging.services.view import view_of
+from staging.domain.operation import Operation
+from staging.services.view import prefill_of, view_of
 
 router = APIRouter(prefix="/v1", tags=["operations"], route_class=GuardedRoute, responses=RESPONSES)
+
+NoBody = Annotated[Nothing | None, Body()]
 
 
 class Reason(Wire):
@@ -50,13 +56,13 @@ def cancel(
 
 
 @router.post("/operations/{op_id}/retry", operation_id="retryOperation")
-def retry(op_id: str, actor: ActorDep, services: ServicesDep) -> OperationView:
+def retry(op_id: str, actor: ActorDep, services: ServicesDep, _: NoBody = None) -> OperationView:
     """423, 500 or 504 once more, with fresh attempts."""
     return view_of(services.control.retry(actor, op_id), actor.locale)
 
 
 @router.post("/operations/{op_id}/approve", operation_id="approveOperation")
-def approve(op_id: str, actor: ActorDep, services: ServicesDep) -> OperationView:
+def approve(op_id: str, actor: ActorDep, services: ServicesDep, _: NoBody = None) -> OperationView:
     """A second person's yes to a 104."""
     return view_of(services.control.approve(actor, op_id), actor.locale)
 
@@ -67,6 +73,18 @@ def reject(
 ) -> OperationView:
     """A second person's no to a 104."""
     return view_of(services.control.reject(actor, op_id, request.reason if request else ""), actor.locale)
+
+
+@router.get("/operations/{op_id}/prefill", operation_id="getOperationPrefill")
+def prefill(op_id: str, actor: ActorDep, services: ServicesDep) -> PrefillView:
+    """What the ERP's native form opens with, for ``/form/{formId}?staging={opId}``."""
+    return prefill_of(services.inspect.prefill(actor, op_id))
+
+
+@router.post("/operations/{op_id}/revert", operation_id="revertOperation")
+def revert(op_id: str, actor: ActorDep, services: ServicesDep, _: NoBody = None) -> Preparation:
+    """Prepare the inverse of an executed operation; nothing changes before it is confirmed."""
+    return services.revert.revert(actor, op_id)
 
 
 @router.post("/operations/{op_id}/complete", operation_id="completeOperation")
@@ -83,11 +101,7 @@ def todos(
     """ "My AI todos": what waits for me, then what runs, then what ended lately."""
     found = services.inspect.todos(actor)
 
-    def views(operations: list[object]) -> list[OperationView]:
-        return [view_of(o, actor.locale) for o in operations[:limit]]  # type: ignore[arg-type]
+    def views(operations: Sequence[Operation]) -> list[OperationView]:
+        return [view_of(o, actor.locale) for o in operations[:limit]]
 
-    return TodoView(
-        waiting=views(list(found.waiting)),
-        running=views(list(found.running)),
-        recent=views(list(found.recent)),
-    )
+    return TodoView(waiting=views(found.waiting), running=views(found.running), recent=views(found.recent))

@@ -68,6 +68,27 @@ class OperationEntry(Wire):
     at: datetime
 
 
+class PrefillView(Wire):
+    """What the ERP's native form opens with. ``record``: id of the record acted on, "" for a new one; ``values``: field
+    → value as confirmed (decimals as exact strings), lines under their child's name; ``source_ref``: for generate.
+
+    When the user has saved, the ERP calls ``complete`` with the id of the record it became.
+    """
+
+    operation_id: str
+    seq: int
+    form_id: str
+    module_id: str
+    op_type: str
+    command_type: str
+    record: str
+    values: Any
+    source_ref: Any
+    preview: dict[str, Any] | None
+    maker: str
+    conversation_id: str
+
+
 class TodoView(Wire):
     """ "My AI todos": what waits for me, what is under way, what ended lately."""
 

@@ -16,6 +16,14 @@ def not_found() -> Refused:
     return Refused(ErrorCode.OPERATION_NOT_FOUND)
 
 
+def moved_on(operation: Operation) -> Refused:
+    """For an operation that is at a code which does not allow what was asked."""
+    code = operation.status_code
+    zh = f"操作当前为“{code.zh if code else operation.status}”，不能这样处理"
+    en = f'The operation is at "{code.en if code else operation.status}", which does not allow this'
+    return Refused(ErrorCode.STATE_CONFLICT, text={"zh": zh, "en": en})
+
+
 def require_kind(actor: Actor, *kinds: ActorKind) -> None:
     """Raise forbidden unless the credential is of one of ``kinds``: an agent's can never confirm or approve (I10)."""
     if actor.kind not in kinds:

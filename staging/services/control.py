@@ -14,7 +14,7 @@ from staging.domain.intake import sanitize_text
 from staging.domain.lifecycle import Verb, sources
 from staging.domain.operation import Operation
 from staging.domain.ports import ErpAdapter
-from staging.services.access import may_approve, not_found, require_kind, visible
+from staging.services.access import may_approve, moved_on, not_found, require_kind, visible
 from staging.services.confirm import code_after_waiting
 from staging.services.tell import Teller
 from staging.storage import audit, operations
@@ -150,15 +150,8 @@ class ControlService:
         if now is None:
             raise not_found()
         if not moved:
-            raise _moved_on(now)
+            raise moved_on(now)
         return now
-
-
-def _moved_on(operation: Operation) -> Refused:
-    code = operation.status_code
-    zh = f"操作当前为“{code.zh if code else operation.status}”，不能这样处理"
-    en = f'The operation is at "{code.en if code else operation.status}", which does not allow this'
-    return Refused(ErrorCode.STATE_CONFLICT, text={"zh": zh, "en": en})
 
 
 def _meaning(actor: Actor, code: StatusCode) -> str:

@@ -6,11 +6,11 @@ import time
 from dataclasses import dataclass
 
 from staging.contracts.preparation import OperationStatus
-from staging.contracts.status import Status
+from staging.contracts.status import Status, StatusCode
 from staging.domain.identity import Actor
 from staging.domain.operation import Operation, link_for
 from staging.domain.ports import ErpAdapter
-from staging.services.access import may_approve, visible
+from staging.services.access import may_approve, moved_on, visible
 from staging.storage import journal, operations, search
 from staging.storage.unit_of_work import QueueStore
 
@@ -36,6 +36,13 @@ class InspectService:
         with self._store.read() as connection:
             operation = operations.get(connection, actor.tenant, op_id)
         return visible(actor, operation, self._adapter)
+
+    def prefill(self, actor: Actor, op_id: str) -> Operation:
+        """An operation that waits for the user in the ERP's form. Raises state_conflict for one that does not."""
+        operation = self.get(actor, op_id)
+        if operation.status_code is not StatusCode.WAITING_USER:
+            raise moved_on(operation)
+        return operation
 
     def events(self, actor: Actor, op_id: str, after: int = 0) -> list[journal.JournalEntry]:
         """Events with a seq above ``after``, ascending."""

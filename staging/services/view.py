@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from staging.contracts.operation import OperationEntry, OperationView
+from staging.contracts.operation import OperationEntry, OperationView, PrefillView
 from staging.contracts.status import StatusCode
+from staging.domain.intake import JS_SAFE_INTEGER, sanitize_text
 from staging.domain.lifecycle import Verb, sources
 from staging.domain.operation import Operation, link_for
 from staging.storage.journal import JournalEntry
+
+_SHOWN_DEPTH = 40
+_SHOWN_TEXT = 100_000
 
 
 def view_of(operation: Operation, locale: str) -> OperationView:
@@ -34,9 +38,9 @@ def view_of(operation: Operation, locale: str) -> OperationView:
         approved_by=operation.approved_by,
         result_bill_id=operation.result_bill_id,
         link=link_for(operation),
-        error=_parsed(operation.error_detail_json),
+        error=_object(operation.error_detail_json),
         payload=_parsed(operation.payload_json),
-        preview=_parsed(operation.preview_json),
+        preview=_object(operation.preview_json),
         created_at=operation.created_at,
         confirmed_at=operation.confirmed_at,
         executed_at=operation.executed_at,
@@ -70,11 +74,54 @@ def entry_of(entry: JournalEntry, locale: str) -> OperationEntry:
     )
 
 
+def prefill_of(operation: Operation) -> PrefillView:
+    return PrefillView(
+        operation_id=operation.id,
+        seq=operation.seq,
+        form_id=operation.form_id,
+        module_id=operation.module_id,
+        op_type=operation.op_type,
+        command_type=operation.command_type,
+        record=operation.target_bill_id,
+        values=_parsed(operation.payload_json),
+        source_ref=_parsed(operation.source_ref_json),
+        preview=_object(operation.preview_json),
+        maker=operation.maker,
+        conversation_id=operation.conversation_id,
+    )
+
+
+def _object(text: str | None) -> dict[str, Any] | None:
+    value = _parsed(text)
+    return value if isinstance(value, dict) else None
+
+
 def _parsed(text: str | None) -> Any:
-    """For showing only: numbers become the text they were written as, and what is not JSON is shown as it is."""
+    """For showing only, of a row that anybody may have written: exact numbers as the text they were written as, what
+    is not JSON or nested without end as the text it is, and nothing that no answer can carry."""
     if not text:
         return None
     try:
-        return json.loads(text, parse_float=str, parse_constant=str)
-    except ValueError:
-        return text
+        value = json.loads(text, parse_float=str, parse_int=_integer, parse_constant=str)
+        return _showable(value, _SHOWN_DEPTH)
+    except (ValueError, RecursionError):
+        return sanitize_text(text, _SHOWN_TEXT)
+
+
+def _integer(digits: str) -> int | str:
+    """As a number where every reader keeps it exact."""
+    number = int(digits) if len(digits) < 20 else JS_SAFE_INTEGER + 1
+    return number if abs(number) <= JS_SAFE_INTEGER else digits
+
+
+def _showable(value: Any, depth: int) -> Any:
+    if not depth:
+        raise ValueError("nested too deep to show")
+    match value:
+        case str():
+            return sanitize_text(value, len(value) + 1)
+        case list():
+            return [_showable(item, depth - 1) for item in value]
+        case dict():
+            return {sanitize_text(k, len(k) + 1): _showable(item, depth - 1) for k, item in value.items()}
+    return value
