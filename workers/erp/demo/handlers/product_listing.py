@@ -12,12 +12,11 @@ from typing import ClassVar
 from sqlalchemy import select
 
 from staging.contracts.error import ErrorCode
-from staging.contracts.form import Stamp
 from staging.domain.errors import Refused, rule
 from staging.domain.ports import Outcome
 from workers.erp.demo.handlers.catalogue import read_products
 from workers.erp.demo.handlers.drafting import CommandInput, changed, reference_key, texts_of
-from workers.erp.handlers import CommandContext, CommandPlan, guarded_update, stamped, writing
+from workers.erp.handlers import CommandContext, CommandPlan, guarded_update, writing
 from workers.erp.sql.change import Node
 from workers.erp.sql.records import Record, find_record
 from workers.erp.sql.states import Required, check
@@ -32,7 +31,7 @@ class _Work:
 
 
 class _SetListed:
-    """What both directions share. ``listed``: what the listing will be; ``by``, ``at``: columns of who and when."""
+    """What both directions share. ``listed``: what the listing will be; ``by``, ``at``: fields of who and when."""
 
     listed: ClassVar[bool]
     by: ClassVar[str]
@@ -66,9 +65,14 @@ class _SetListed:
     def execute(self, context: CommandContext, plan: CommandPlan) -> Outcome:
         work: _Work = plan.work
         write, form = writing(context), context.form
-        stamp = Stamp(column=context.tables.master(form.id).fields["listed"].column, by=self.by, at=self.at)
-        values = {**stamped(write, stamp, on=True), stamp.column: int(self.listed)}
-        guarded_update(write, form, context.tables.master(form.id), work.key, VALID, values)
+        master = context.tables.master(form.id)
+        column = {name: field.column for name, field in master.fields.items()}
+        values = {
+            column["listed"]: int(self.listed),
+            column[self.by]: context.actor.user_id,
+            column[self.at]: context.now,
+        }
+        guarded_update(write, form, master, work.key, VALID, values)
         zh, en = ("已上架", "on sale") if self.listed else ("已下架", "taken off sale")
         message = {"zh": f"{zh}：{work.label}", "en": f"{work.label} is {en}"}
         return Outcome(work.key, message, {"formId": form.id, "billId": work.key, "listed": self.listed})
@@ -107,14 +111,14 @@ class PutOnSale(_SetListed):
     """Handler of ``erp.product_listing.on``."""
 
     listed = True
-    by, at = "sListPerson", "tListDate"
+    by, at = "listedBy", "listedAt"
 
 
 class TakeOffSale(_SetListed):
     """Handler of ``erp.product_listing.off``."""
 
     listed = False
-    by, at = "sUnlistPerson", "tUnlistDate"
+    by, at = "unlistedBy", "unlistedAt"
 
 
 def _no_change(listed: bool) -> Refused:
