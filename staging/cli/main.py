@@ -11,6 +11,7 @@ import typer
 
 from staging.cli import audit, database, doctor, forms, processes
 from staging.cli.console import report
+from staging.embedded.postgres_server import EMBEDDED_POSTGRES
 from staging.embedded.runtime import running_env
 from staging.settings import get_settings
 
@@ -24,6 +25,7 @@ app = typer.Typer(
 for command in (
     processes.demo,
     processes.up,
+    processes.api,
     processes.worker,
     processes.beat,
     processes.flower,
@@ -55,7 +57,8 @@ def before_each(
         return
     settings = get_settings()
     for name, value in running_env(settings.data_dir).items():
-        if name.removeprefix("OPSTAGE_").lower() not in settings.model_fields_set:
+        field = name.removeprefix("OPSTAGE_").lower()
+        if field not in settings.model_fields_set or getattr(settings, field) == EMBEDDED_POSTGRES:
             os.environ[name] = value
     get_settings.cache_clear()
 

@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import Engine, text, update
 
 from migrations.run import Tree, upgrade
+from staging.embedded.runtime import announced
 from staging.messaging.celery_dispatcher import CeleryDispatcher, make_celery
 from staging.services.doctor import LIMIT_S, Finding, Level, diagnose
 from staging.settings import Settings
@@ -26,6 +27,7 @@ from tests.support.private import EmbeddedPostgres, EmbeddedRedis, open_folder, 
 from tests.support.processes import LoggedProcess, settings_from
 from tests.support.queue_rows import foreign_insert
 from tests.support.waiting import wait_until
+from workers.erp.demo.schema import create_demo
 
 Found = dict[tuple[str, str], Finding]
 BOTH = (Tree.QUEUE, Tree.ERP)
@@ -474,6 +476,60 @@ def test_a_password_that_breaks_the_url_is_told_without_showing_it(tmp_path: Pat
 
 
 # --- the command ---------------------------------------------------------------------------------------------------
+
+
+def test_the_command_ends_with_0_where_all_is_well_with_the_demo_erp(
+    migrated_sqlite: str, redis_url: str, tmp_path: Path
+) -> None:
+    with engine_of(migrated_sqlite) as engine:
+        create_demo(engine)
+    env = {
+        "OPSTAGE_DATABASE_URL": migrated_sqlite,
+        "OPSTAGE_REDIS_URL": redis_url,
+        "OPSTAGE_SEAL_KEY": "k" * 32,
+    }
+    well = opstage_here(tmp_path, env, "doctor", "--json")
+    assert well.code == 0, well.out
+    assert [row["found"] for row in well.json() if row["check"] == "catalogue"] == ["fits"]
+
+    execute(migrated_sqlite, 'ALTER TABLE elecustomer DROP COLUMN "sCity"')
+    ill = opstage_here(tmp_path, env, "doctor", "--json")
+    assert ill.code == 1
+    assert [row["check"] for row in ill.json() if row["level"] == "problem"] == ["catalogue"]
+
+
+def test_an_adapter_that_cannot_be_loaded_is_a_problem(
+    migrated_sqlite: str, redis_url: str, tmp_path: Path
+) -> None:
+    env = {
+        "OPSTAGE_DATABASE_URL": migrated_sqlite,
+        "OPSTAGE_REDIS_URL": redis_url,
+        "OPSTAGE_ERP_ADAPTER": "no.such.module:build",
+    }
+    ran = opstage_here(tmp_path, env, "doctor", "--json")
+    assert ran.code == 1
+    told = [row for row in ran.json() if row["check"] == "adapter"]
+    assert [row["level"] for row in told] == ["problem"]
+    assert "no.such.module" in told[0]["found"]
+
+
+def test_the_command_looks_at_the_servers_of_a_running_up(
+    migrated_sqlite: str, redis_url: str, tmp_path: Path
+) -> None:
+    servers = {
+        "OPSTAGE_DATA_DIR": str(tmp_path),
+        "OPSTAGE_DATABASE_URL": migrated_sqlite,
+        "OPSTAGE_REDIS_URL": redis_url,
+    }
+    asked = {"OPSTAGE_DATA_DIR": str(tmp_path), "OPSTAGE_DATABASE_URL": "embedded-postgres"}
+    with announced(servers):
+        rows = opstage_here(tmp_path, asked, "doctor", "--json").json()
+    found = {(row["service"], row["check"]): row["level"] for row in rows}
+    assert found["queue", "reachable"] == found["redis", "reachable"] == "ok"
+
+    after = opstage_here(tmp_path, asked, "doctor", "--json")
+    assert after.code == 3
+    assert next(row["service"] for row in after.json() if row["unreachable"]) == "queue"
 
 
 def test_the_command_reads_well_without_colour_in_both_languages(redis_url: str, tmp_path: Path) -> None:
