@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime
 from decimal import Context, Decimal
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from staging.contracts.form import FieldType, FormField
@@ -123,7 +123,22 @@ def exact_decimal(decimals: int, precision: int = 18) -> Any:
         except BadValue as bad:
             raise PydanticCustomError("bad_value", "{en}", {**bad.reason}) from None
 
-    return Annotated[Decimal, BeforeValidator(read), PlainSerializer(decimal_text, return_type=str)]
+    return Annotated[
+        Decimal,
+        BeforeValidator(read),
+        PlainSerializer(decimal_text, return_type=str),
+        WithJsonSchema(decimal_schema(decimals, precision)),
+    ]
+
+
+def decimal_schema(decimals: int, precision: int = 18) -> dict[str, Any]:
+    """JSON Schema of an amount: exact text. Numbers are read too, but a program that makes them may round."""
+    whole, fraction = precision - decimals, rf"(\.\d{{1,{decimals}}})?" if decimals else ""
+    return {
+        "type": "string",
+        "pattern": rf"^-?\d{{1,{whole}}}{fraction}$",
+        "examples": ["12.5" if decimals else "12"],
+    }
 
 
 def _limited(field: FormField, number: Decimal) -> Decimal:

@@ -17,6 +17,7 @@ from staging.domain.query import plan
 from workers.erp.handlers import HandlerRegistry
 from workers.erp.sql.catalogue_tables import CatalogueTables
 from workers.erp.sql.change import Node
+from workers.erp.sql.command_schema import described
 from workers.erp.sql.permissions import ALL, Grants, allows
 from workers.erp.sql.preview import op_label
 from workers.erp.sql.problems import close_names
@@ -37,7 +38,7 @@ class Lookups:
         self._tables, self._grants, self._handlers = tables, grants, handlers
 
     def forms(self, connection: Connection, actor: Actor, q: str) -> list[dict[str, Any]]:
-        """``[{formId, module, label, opTypes: [{opType, label, commandType, autoExecute}]}]`` of what is granted."""
+        """``[{formId, module, label, opTypes: [{opType, label, commandType, autoExecute, …}]}]`` of what is granted."""
         grants = self._grants.of(connection, actor)
         words = q.casefold().split()
         found = []
@@ -114,25 +115,28 @@ class Lookups:
         }
 
     def _operations(self, form: Form, grants: set[tuple[str, str]], locale: str) -> list[dict[str, Any]]:
-        own = [
-            (op.value, op_label(op, locale), form.command_type(op), policy.execution)
+        """What is granted; a registered command also says what it is for and, as JSON Schema, what it takes."""
+        own: list[dict[str, Any]] = [
+            {
+                "opType": op.value,
+                "label": op_label(op, locale),
+                "commandType": form.command_type(op),
+                "autoExecute": policy.execution == "auto",
+            }
             for op, policy in form.operations.items()
         ]
         commands = [
-            (
-                c.policy.command_type.rpartition(".")[2],
-                c.policy.label.text(locale),
-                c.policy.command_type,
-                c.policy.execution,
-            )
+            {
+                "opType": c.policy.command_type.rpartition(".")[2],
+                "label": c.policy.label.text(locale),
+                "commandType": c.policy.command_type,
+                "autoExecute": c.policy.execution == "auto",
+                **described(c, form, locale),
+            }
             for c in self._handlers
             if c.policy.form == form.id
         ]
-        return [
-            {"opType": verb, "label": label, "commandType": command, "autoExecute": execution == "auto"}
-            for verb, label, command, execution in (*own, *commands)
-            if allows(grants, form.id, verb)
-        ]
+        return [entry for entry in (*own, *commands) if allows(grants, form.id, entry["opType"])]
 
     def _records(
         self, connection: Connection, actor: Actor, reference: Reference, q: str, request: QueryRequest

@@ -1,0 +1,95 @@
+"""A registered command as a program sees it: its input as JSON Schema, with what its form knows of the same fields.
+
+A handler's ``Input`` uses its form's names. What the model leaves open, the form fills in: labels, choices, lengths,
+dates and how a reference may be named. What the model says itself stays as it says.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from staging.contracts.form import Child, FieldType, Form, FormField
+from workers.erp.handlers import Registered
+from workers.erp.sql.coerce import decimal_schema
+
+_REFS = "#/$defs/"
+_WORDS = {
+    "zh": ("填 id、编号或完整一致的名称", "可选值：{choices}", "最小 {low}", "最大 {high}"),
+    "en": ("by id, document number or exact name", "choices: {choices}", "at least {low}", "at most {high}"),
+}
+
+
+def described(command: Registered, form: Form, locale: str) -> dict[str, Any]:
+    """``{description, inputSchema}`` of ``command``; texts of the form in ``locale``, the handler's own as written."""
+    model = command.handler.Input
+    schema = model.model_json_schema(by_alias=True)
+    definitions = schema.get("$defs", {})
+    _fill(schema, form, definitions, locale)
+    words = [inspect.getdoc(type(command.handler)) or "", schema.pop("description", "")]
+    return {"description": "\n".join(w for w in words if w), "inputSchema": schema}
+
+
+def _fill(schema: dict[str, Any], level: Form | Child, definitions: Mapping[str, Any], locale: str) -> None:
+    """Complete the properties of ``schema`` by the fields and lines of ``level``, in place."""
+    schema.pop("title", None)
+    fields = {field.name: field for field in level.fields}
+    children = {child.name: child for child in level.children}
+    for name, given in schema.get("properties", {}).items():
+        said = _optional(given)
+        said.pop("title", None)
+        if name in fields:
+            schema["properties"][name] = _of_field(fields[name], locale) | said
+        elif name in children:
+            said.setdefault("title", children[name].label.text(locale))
+            lines = definitions.get(str(said.get("items", {}).get("$ref", "")).removeprefix(_REFS))
+            if lines:
+                _fill(lines, children[name], definitions, locale)
+            schema["properties"][name] = said
+        else:
+            schema["properties"][name] = said
+
+
+def _optional(given: Mapping[str, Any]) -> dict[str, Any]:
+    """``X | None = None`` as plain X: leaving it out says the same."""
+    said = dict(given)
+    if "default" in said and said["default"] is None:
+        del said["default"]
+        kinds = [kind for kind in said.get("anyOf", ()) if kind != {"type": "null"}]
+        if len(kinds) == 1:
+            del said["anyOf"]
+            said |= kinds[0]
+    return said
+
+
+def _of_field(field: FormField, locale: str) -> dict[str, Any]:
+    by, choices, low, high = _WORDS["zh" if locale == "zh" else "en"]
+    says: dict[str, Any] = {"title": field.label.text(locale)}
+    notes = []
+    match field.type:
+        case FieldType.DECIMAL:
+            says |= decimal_schema(field.decimals or 0, field.precision)
+            notes += [low.format(low=field.minimum)] if field.minimum is not None else []
+            notes += [high.format(high=field.maximum)] if field.maximum is not None else []
+        case FieldType.INTEGER:
+            says["type"] = "integer"
+            says |= {"minimum": int(field.minimum)} if field.minimum is not None else {}
+            says |= {"maximum": int(field.maximum)} if field.maximum is not None else {}
+        case FieldType.BOOLEAN:
+            says["type"] = "boolean"
+        case FieldType.CHOICE:
+            says["enum"] = [choice.value for choice in field.choices]
+            notes.append(
+                choices.format(choices=", ".join(f"{c.value} {c.label.text(locale)}" for c in field.choices))
+            )
+        case FieldType.DATE:
+            says |= {"type": "string", "format": "date"}
+        case FieldType.DATETIME:
+            says |= {"type": "string", "format": "date-time"}
+        case _:
+            says["type"] = "string"
+            says |= {"maxLength": field.length} if field.length else {}
+    if field.reference:
+        notes.append(by)
+    return says | ({"description": "; ".join(notes)} if notes else {})
