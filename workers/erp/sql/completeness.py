@@ -85,7 +85,7 @@ def _check_unique(lines: list[Node], child: Child, problems: Problems) -> None:
             labels = [line.fields[name].label for name in child.unique]
             zh = f"与另一行重复（{'、'.join(label.zh for label in labels)}）"
             en = f"another line has the same {', '.join(label.en for label in labels)}"
-            problems.bad(line.path, zh, en)
+            problems.bad((first if line.action == "keep" else line).path, zh, en)
 
 
 def _comparable(line: Node, name: str) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 from staging.contracts.error import ErrorCode
 from staging.contracts.form import Form, Label
-from staging.domain.canonical import decimal_text, fingerprint
+from staging.domain.canonical import fingerprint
 from staging.domain.errors import Refused
 from workers.erp.sql.change import Node
 from workers.erp.sql.generate import Source
@@ -115,7 +115,7 @@ def add_source_pins(pins: Pins, form: Form, source: Source) -> None:
         at = f"source.{child.name}[{line.key}]"
         taken = line.extra[generate.write_back.taken]
         pins.by_name[f"{at}.{name}"] = Pin(to_json(limit, line.values[name]), limit.label)
-        pins.by_name[f"{at}.taken"] = Pin(decimal_text(exact(taken or 0)), _TAKEN)
+        pins.by_name[f"{at}.taken"] = Pin(to_json(limit, exact(taken or 0)), _TAKEN)
 
 
 def _line_pins(line: Node, name: str, read: Sequence[str]) -> Iterator[tuple[str, Pin]]:

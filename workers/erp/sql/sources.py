@@ -24,7 +24,7 @@ from workers.erp.sql.coerce import BadValue, coerce
 from workers.erp.sql.generate import Source, generate_from, read_source
 from workers.erp.sql.problems import Problems
 from workers.erp.sql.records import find_record
-from workers.erp.sql.tree import load_lines
+from workers.erp.sql.tree import Line, load_lines
 from workers.erp.sql.values import exact, to_json
 
 _KEYS = {"formId", "record", "lines"}
@@ -79,7 +79,7 @@ def fill_target(root: Node, chosen: Chosen, tables: CatalogueTables, problems: P
         zh = f"选择了{len(source.lines)}条来源行，却有{len(lines)}条明细"
         en = f"{len(source.lines)} source lines are chosen, but there are {len(lines)} lines"
         problems.bad(root.at(child.name), zh, en)
-        return
+        problems.raise_any()
     below = origin.children[generate.source_child]
     for line, taken, wanted in zip(lines, source.lines, chosen.ref["lines"], strict=True):
         for target, name in generate.lines.items():
@@ -88,6 +88,8 @@ def fill_target(root: Node, chosen: Chosen, tables: CatalogueTables, problems: P
         if quantity is None:
             own = generate.lines.get(generate.quantity, generate.quantity)
             left = source.left.get(taken.key)
+            if left is not None and left <= 0 and generate.quantity not in line.new:
+                raise _nothing_left(taken)
             quantity = (
                 decimal_text(left) if left is not None else to_json(below.fields[own], taken.values[own])
             )
@@ -96,8 +98,14 @@ def fill_target(root: Node, chosen: Chosen, tables: CatalogueTables, problems: P
 
 
 def _set(node: Node, name: str, value: Any, problems: Problems) -> None:
-    """A mapped value, unless the caller gave one."""
-    if name in node.new or value is None:
+    """A mapped value, unless the caller gave one; what cannot be changed later cannot differ from its source."""
+    if value is None:
+        return
+    if name in node.new:
+        if not node.fields[name].on_update and node.new[name] != value:
+            problems.bad(
+                node.at(name), "取自来源单据，不可另填", "comes from the source document: leave it out"
+            )
         return
     try:
         node.new[name] = coerce(node.fields[name], value)
@@ -112,11 +120,7 @@ def check_left(chosen: Chosen) -> None:
     for line, one in zip(source.lines, chosen.ref["lines"], strict=True):
         quantity = exact(one["quantity"] or 0)
         if quantity <= 0:
-            raise rule(
-                f"来源第{line.line_no}行没有可生成的数量",
-                f"Source line {line.line_no} has nothing left to take",
-                line=line.key,
-            )
+            raise _nothing_left(line)
         wanted[line.key] = wanted.get(line.key, Decimal(0)) + quantity
     over = [
         line for line in source.lines if line.key in source.left and wanted[line.key] > source.left[line.key]
@@ -127,6 +131,11 @@ def check_left(chosen: Chosen) -> None:
         zh = "；".join(f"来源第{o.line_no}行可用 {have[o.key]}，需要 {need[o.key]}" for o in over)
         en = "; ".join(f"source line {o.line_no} has {have[o.key]} left, needed {need[o.key]}" for o in over)
         raise rule(f"可用数量不足：{zh}", f"Not enough left: {en}", line=over[0].key)
+
+
+def _nothing_left(line: Line) -> Refused:
+    zh, en = f"来源第{line.line_no}行没有可生成的数量", f"Source line {line.line_no} has nothing left to take"
+    return rule(zh, en, line=line.key)
 
 
 def _open_lines(
