@@ -209,6 +209,28 @@ def test_sending_an_order_takes_the_stock_it_had_reserved_and_no_more(erp: DemoE
     assert erp.inconsistencies() == []
 
 
+def test_an_outbound_sends_what_was_ordered_from_where_it_is_reserved(erp: DemoErp) -> None:
+    made = erp.run("u-lin", CREATE, payload=order(("CP00017", "5")))
+    erp.run("u-zhao", "erp.sales_order.examine", record=made.result_bill_id)
+    source = {"formId": "sales_order", "record": made.result_bill_id}
+    for other in ({"product": "CP00001"}, {"warehouse": "CK04"}):
+        payload = {"lines": [{"quantity": "5", **other}]}
+        generate = partial(
+            erp.prepare, "u-wang", "erp.stock_outbound.generate", source_ref=source, payload=payload
+        )
+        error = refused(generate, ErrorCode.FIELD_INVALID)
+        assert error.details[0].field == f"lines[0].{next(iter(other))}"
+    outbound = erp.run("u-wang", "erp.stock_outbound.generate", source_ref=source)
+    line = erp.row("sto_outboundline", sParentId=outbound.result_bill_id)
+    change = {"lines": [{"id": line.sId, "warehouse": "CK04"}]}
+    refused(
+        lambda: erp.prepare(
+            "u-wang", "erp.stock_outbound.update", record=outbound.result_bill_id, payload=change
+        ),
+        ErrorCode.FIELD_NOT_WRITABLE,
+    )
+
+
 def test_other_outbounds_leave_what_is_reserved(erp: DemoErp) -> None:
     made = erp.run("u-lin", CREATE, payload=order(("CP00019", str(free(erp, "CP00019")))))
     line = {"product": "CP00019", "warehouse": "CK03", "quantity": "1"}
