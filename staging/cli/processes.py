@@ -1,4 +1,4 @@
-"""``opstage worker | beat | flower | demo | up``: the long-running processes and the two ways to run them all."""
+"""``opstage api | worker | beat | flower | demo | up``: the long-running processes and the two ways to run them all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from staging.cli.command_lines import beat_command, flower_command, worker_command
+from staging.cli.command_lines import api_command, beat_command, flower_command, worker_command
 from staging.cli.console import Exit, say
 from staging.cli.supervisor import Part, Supervisor
 from staging.embedded.errors import embedded_error
@@ -31,6 +31,14 @@ _DEMO_STORY = (sys.executable, "-m", "workers.story")
 _DEMO_SEED = (sys.executable, "-m", "workers.erp.demo.setup")
 _DEMO_ADAPTER = "workers.erp.demo:"
 _DB_UPGRADE = (sys.executable, "-m", "staging.cli.main", "db", "upgrade")
+
+
+def api() -> None:
+    """Serve the HTTP API and the page "my AI todos" · 启动 HTTP 接口与待办页面"""
+    settings = get_settings()
+    _require_free("api_port", settings)
+    say(f"接口与待办页面  {settings.served_url}", f"API and page  {settings.served_url}")
+    _become(api_command())
 
 
 def worker(
@@ -52,7 +60,7 @@ def flower() -> None:
     """Watch workers and executions in the browser, always with a login, loopback only · 启动 Flower 监控"""
     settings = get_settings()
     login = flower_login(settings)
-    _require_free(settings.flower_port)
+    _require_free("flower_port", settings)
     _tell_flower(settings.flower_port, login, secret="flower_basic_auth" in settings.model_fields_set)
     _become(flower_command(settings), flower_env(login))
 
@@ -75,28 +83,34 @@ def demo() -> None:
 
 
 def up() -> None:
-    """Everything on embedded defaults until Ctrl-C: worker, beat, Flower, demo ERP · 启动全套服务"""
+    """Everything on embedded defaults until Ctrl-C: API, worker, beat, Flower, demo ERP · 启动全套服务"""
     settings = get_settings()
-    with _stoppable(), runtime_env(settings) as env, announced(env):
+    ports = {name: _port(name, settings) for name in ("api_port", "flower_port")}
+    settings = settings.model_copy(update=ports)
+    with (
+        _stoppable(),
+        runtime_env(settings) as env,
+        announced({**env, "OPSTAGE_API_URL": settings.served_url}),
+    ):
         everything = {**os.environ, "PYTHONUNBUFFERED": "1", **env}
-        steps = [_DB_UPGRADE, *([_DEMO_SEED] if settings.erp_adapter.startswith(_DEMO_ADAPTER) else [])]
+        everything |= {f"OPSTAGE_{name.upper()}": str(port) for name, port in ports.items()}
+        demo_erp = settings.erp_adapter.startswith(_DEMO_ADAPTER)
+        steps = [_DB_UPGRADE, *([_DEMO_SEED] if demo_erp else [])]
         for step in steps:
             code = _run(step, everything)
             if code:
                 raise typer.Exit(code)
         login = flower_login(settings)
-        port = _flower_port(settings)
-        everything["OPSTAGE_FLOWER_PORT"] = str(port)
         data_dir = Path(env["OPSTAGE_DATA_DIR"])
         parts = [
+            Part("api", api_command()),
             Part("worker", worker_command(settings)),
             Part("beat", beat_command(data_dir / "beat-schedule")),
-            Part(
-                "flower", flower_command(settings.model_copy(update={"flower_port": port})), flower_env(login)
-            ),
+            Part("flower", flower_command(settings), flower_env(login)),
         ]
         _tell_servers(settings, env)
-        _tell_flower(port, login, secret="flower_basic_auth" in settings.model_fields_set)
+        _tell_api(settings, demo_erp=demo_erp)
+        _tell_flower(settings.flower_port, login, secret="flower_basic_auth" in settings.model_fields_set)
         say("按 Ctrl-C 停止。", "Ctrl-C stops it.")
         raise typer.Exit(Supervisor(parts, everything, Path.cwd()).run())
 
@@ -141,19 +155,30 @@ def _tell_flower(port: int, login: str, *, secret: bool) -> None:
     say(f"Flower  http://127.0.0.1:{port}{shown_zh}", f"Flower    http://127.0.0.1:{port}{shown_en}")
 
 
-def _flower_port(settings: Settings) -> int:
+def _tell_api(settings: Settings, *, demo_erp: bool) -> None:
+    """Print where API and page are, and how to get in."""
+    say(f"待办页面 {settings.served_url}/", f"my todos  {settings.served_url}/")
+    if settings.auth == "static":
+        who = "--user u-zhao --brands B001 --subsidiary S01 " if demo_erp else ""
+        line = f"opstage token issue {who}--kind person"
+        say(f"登录凭证 用 {line} 签发", f"sign in   with a token of {line}")
+
+
+def _port(name: str, settings: Settings) -> int:
     """The port set, else the usual one, else a free one: a second set on this machine must start too."""
-    if "flower_port" in settings.model_fields_set:
-        _require_free(settings.flower_port)
-        return settings.flower_port
-    return settings.flower_port if _is_free(settings.flower_port) else free_port()
+    port: int = getattr(settings, name)
+    if name in settings.model_fields_set:
+        _require_free(name, settings)
+        return port
+    return port if _is_free(port) else free_port()
 
 
-def _require_free(port: int) -> None:
+def _require_free(name: str, settings: Settings) -> None:
+    port: int = getattr(settings, name)
     if not _is_free(port):
+        variable = f"OPSTAGE_{name.upper()}"
         raise embedded_error(
-            f"端口 {port} 已被占用，请设置 OPSTAGE_FLOWER_PORT",
-            f"Port {port} is taken; set OPSTAGE_FLOWER_PORT",
+            f"端口 {port} 已被占用，请设置 {variable}", f"Port {port} is taken; set {variable}"
         )
 
 
