@@ -65,8 +65,13 @@ class Product:
         return self.ended(user, self.stage(user, **request).id)
 
     def ended(self, user: str, op_id: str) -> Operation:
+        return self.ended_as(person(user), op_id)
+
+    def ended_as(self, actor: Actor, op_id: str) -> Operation:
+        """The operation once it has come to an end."""
+
         def terminal() -> Operation | None:
-            operation = self.services.inspect.get(person(user), op_id)
+            operation = self.services.inspect.get(actor, op_id)
             code = operation.status_code
             return operation if code is not None and code.is_terminal else None
 

@@ -252,14 +252,7 @@ def test_a_bad_row_of_plain_sql_ends_with_its_code(product: Product, values: dic
     before = product.ask(oracle.counts)
     op_id = product.foreign(maker, **{"sId": new_id(), **row, **values})
     actor = person(maker, B002 if values.get("sBrandsId") == "B002" else B001)
-    from tests.support.waiting import wait_until
-
-    done = wait_until(
-        lambda: (o := product.services.inspect.get(actor, op_id)) and (o if o.status == "fail" else None),
-        40,
-        "it ends",
-    )
-    assert done is not None
+    done = product.ended_as(actor, op_id)
     assert done.code == code, done.error_message
     assert done.error_message
     assert product.ask(oracle.counts) == before

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -23,9 +22,9 @@ PERSON = Actor(TENANT, "u-lin", ActorKind.PERSON)
 
 
 @pytest.fixture
-def store(engine: Engine) -> Iterator[QueueStore]:
+def store(engine: Engine) -> QueueStore:
     metadata.create_all(engine)
-    yield QueueStore(engine)
+    return QueueStore(engine)
 
 
 def insert(store: QueueStore, *rows: object) -> list[str]:
@@ -155,7 +154,7 @@ def test_a_move_that_the_lifecycle_does_not_list_raises(store: QueueStore) -> No
             lambda u: operations.move(
                 u.connection, Verb.RETRY, replace(operation, code=200, status="success"), C.SUBMITTED
             )
-        )  # noqa: E501
+        )
 
 
 def test_the_same_key_twice_is_key_taken_and_nothing_is_written(store: QueueStore) -> None:

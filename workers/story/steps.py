@@ -12,6 +12,7 @@ from staging.contracts.status import StatusCode as C
 from staging.domain.errors import OpstageError
 from staging.domain.identity import Actor, ActorKind, Tenant, new_id
 from staging.domain.operation import Operation
+from staging.services.view import view_of
 from workers.erp.demo import facts, foreign, oracle
 from workers.story.stage import Process, Stage, wait_for
 
@@ -163,7 +164,11 @@ class Story:
         self.worker = self.stage.worker("second")
         done = self.ended(self.person, operation.id)
         n.say(done.message, done.message)
-        n.say(done.error_detail_json or "", done.error_detail_json or "")
+        for c in (view_of(done, n.locale).error or {}).get("conflict") or []:
+            n.say(
+                f"{c['label']}：看到的是“{c['seen']}”，现在是“{c['now']}”，拟改为“{c['proposed']}”",
+                f'{c["label"]}: seen "{c["seen"]}", now "{c["now"]}", proposed "{c["proposed"]}"',
+            )
         n.check(
             "拒绝 409，并说明变化", "refused with 409 and what changed", done.code == C.CONFLICT, done.code
         )
@@ -189,36 +194,13 @@ class Story:
             created.code == C.EXECUTED,
             created.message,
         )
-        with self.engine.begin() as connection:  # the stock the preview saw is gone when the worker comes
-            before = oracle.level(connection, TENANT.brands_id, stock.warehouse_no, stock.product_no)
-        try:
-            examine = self.prepare(
-                self.keeper, form_id="stock_outbound", op_type="examine", record=created.result_bill_id
-            )
-        except OpstageError as error:
-            n.say(error.message(n.locale), error.message(n.locale))
-            n.check(
-                "准备时即被规则拒绝",
-                "refused by the rule already at prepare",
-                error.status_code == C.RULE_REFUSED,
-                error,
-            )
-            # An agent of another language goes straight to the table: the worker refuses as well.
-            with self.engine.begin() as connection:
-                op_id = new_id()
-                foreign.insert_row(
-                    connection,
-                    sId=op_id,
-                    sBrandsId=TENANT.brands_id,
-                    sSubsidiaryId=TENANT.subsidiary_id,
-                    sMakePerson="u-wang",
-                    sOpType="examine",
-                    sTargetFormId="stock_outbound",
-                    sTargetBillId=created.result_bill_id or "",
-                    sPayload="{}",
-                )
-        else:
-            op_id = self.confirm(self.keeper, examine.preparation_id).id
+        before = self.erp(oracle.level, TENANT.brands_id, stock.warehouse_no, stock.product_no)
+        examine = self.prepare(
+            self.keeper, form_id="stock_outbound", op_type="examine", record=created.result_bill_id
+        )
+        for warning in examine.preview.warnings:
+            n.say(f"预览提醒：{warning.message}", f"the preview warns: {warning.message}")
+        op_id = self.confirm(self.keeper, examine.preparation_id).id
         done = self.ended(self.keeper, op_id)
         n.say(done.message, done.message)
         n.check(
@@ -297,7 +279,10 @@ class Story:
             "恰好一张，不多不少", "exactly one document", self.quotations(title) == 1, self.quotations(title)
         )
         events = [(e.code, e.verb) for e in self.services.inspect.events(self.person, operation.id)]
-        n.say(str(events), str(events))
+        n.say(
+            " → ".join(f"{code} {verb}" for code, verb in events),
+            " → ".join(f"{code} {verb}" for code, verb in events),
+        )
         n.check(
             "经过 102（先查台账，再执行）",
             "by way of 102: the ledger first",
