@@ -36,7 +36,9 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="OPSTAGE_", env_file=".env", extra="ignore", frozen=True)
 
     database_url: str = Field(default="sqlite:///.opstage/opstage.db", repr=False)
-    erp_database_url: str = Field(default="", repr=False, description="empty: the ERP lives in the queue's database")
+    erp_database_url: str = Field(
+        default="", repr=False, description="empty: the ERP lives in the queue's database"
+    )
     redis_url: SecretStr = SecretStr("redis://127.0.0.1:6379/0")
     broker_url: SecretStr = Field(default=SecretStr(""), description="empty: same as redis_url")
     erp_adapter: str = "workers.erp.demo:build_adapter"
@@ -91,7 +93,9 @@ class Settings(BaseSettings):
     body_max_bytes: int = Field(default=2_000_000, gt=0)
     stream_heartbeat_s: float = Field(default=15.0, gt=0)
 
-    api_url: str = Field(default="", description="clients: where the API is; empty: http on api_host and api_port")
+    api_url: str = Field(
+        default="", description="clients: where the API is; empty: http on api_host and api_port"
+    )
     token: SecretStr = Field(default=SecretStr(""), description="clients: the bearer token")
 
     flower_port: int = 5555
@@ -103,10 +107,15 @@ class Settings(BaseSettings):
         return normalize_database_url(value)
 
     @property
-    def own_api_url(self) -> str:
-        """Base address of the API for clients, without a slash at the end."""
-        host = f"[{self.api_host}]" if ":" in self.api_host else self.api_host
-        return (self.api_url or f"http://{host}:{self.api_port}").rstrip("/")
+    def served_url(self) -> str:
+        """Where the API of this host is, without a slash at the end."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.api_host, self.api_host)  # noqa: S104
+        return f"http://[{host}]:{self.api_port}" if ":" in host else f"http://{host}:{self.api_port}"
+
+    @property
+    def client_url(self) -> str:
+        """Where clients find the API, without a slash at the end."""
+        return (self.api_url or self.served_url).rstrip("/")
 
     @property
     def erp_url(self) -> str:

@@ -107,8 +107,8 @@ def install(app: FastAPI) -> None:
             "zh": f"{_HTTP_ZH.get(error.status_code, '请求不被接受')}（HTTP {error.status_code}）",
             "en": f"{_HTTP_EN.get(error.status_code, error.detail)} (HTTP {error.status_code})",
         }
-        body = Refused(E.PAYLOAD_INVALID, text=text).body(locale_of(request))
-        return JSONResponse(body.to_wire(), status_code=error.status_code, headers=error.headers)
+        body = body_of(Refused(E.PAYLOAD_INVALID, text=text), locale_of(request))
+        return JSONResponse(body, status_code=error.status_code, headers=error.headers)
 
 
 def _problem(entry: dict[str, Any]) -> FieldProblem:

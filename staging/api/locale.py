@@ -1,4 +1,5 @@
-"""Which language to answer in: the page's switch (cookie), then Accept-Language, then the credential's, then zh."""
+"""Which language to answer in: the page's switch (cookie), then Accept-Language, then the credential's, then
+the installation's."""
 
 from __future__ import annotations
 
@@ -22,4 +23,5 @@ def asked_locale(request: HTTPConnection) -> str | None:
 def locale_of(request: HTTPConnection) -> str:
     """The language to answer this request in."""
     credential = getattr(request.state, "credential", None)
-    return asked_locale(request) or (credential.actor.locale if credential else "zh")
+    fallback: str = credential.actor.locale if credential else request.app.state.settings.locale
+    return asked_locale(request) or fallback

@@ -21,6 +21,11 @@ def worker_command(settings: Settings, *, concurrency: int | None = None, name: 
     ]
 
 
+def api_command() -> list[str]:
+    """The HTTP door, with host and port from the settings."""
+    return [sys.executable, "-m", "staging.api.serve"]
+
+
 def beat_command(schedule: Path) -> list[str]:
     """The clock of the sweeper; any number may run. ``schedule``: the file where it keeps its last runs.
 

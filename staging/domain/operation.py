@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 from staging.contracts.event import OperationEvent
 from staging.contracts.status import Status, StatusCode
@@ -125,10 +126,11 @@ class NewOperation:
 
 def link_for(operation: Operation) -> str | None:
     """Where a person goes next: the executed record, or the ERP's form opening on this staging row (103)."""
+    form = quote(operation.form_id, safe="")
     if operation.status == Status.SUCCESS and operation.result_bill_id:
-        return f"/form/{operation.form_id}?bill={operation.result_bill_id}"
+        return f"/form/{form}?bill={quote(operation.result_bill_id, safe='')}"
     if operation.code == StatusCode.WAITING_USER:
-        return f"/form/{operation.form_id}?staging={operation.id}"
+        return f"/form/{form}?staging={quote(operation.id, safe='')}"
     return None
 
 
