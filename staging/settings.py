@@ -64,7 +64,7 @@ class Settings(BaseSettings):
     lease_s: float = Field(default=90.0, gt=0)
     visibility_timeout_s: int = Field(default=3600, gt=0)
 
-    sweep_interval_s: float = Field(default=5.0, gt=0)
+    sweep_interval_s: float = Field(default=2.0, gt=0)
     announce_after_s: float = Field(default=5.0, ge=0, description="a due row this old is announced again")
     sweep_batch: int = Field(default=500, ge=1)
 
