@@ -8,18 +8,23 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from staging.contracts.form import FormField
-from staging.contracts.preparation import FieldChange, OpType
+from staging.contracts.preparation import OpType
 from staging.domain.ports import Outcome
 from workers.erp.handlers import CommandContext, CommandPlan, Created
 from workers.erp.sql.change import Node
 from workers.erp.sql.pins import Pins
-from workers.erp.sql.preview import field_change, preview_of
+from workers.erp.sql.preview import preview_of
 from workers.erp.sql.problems import Problems
 from workers.erp.sql.read_payload import PayloadReader
 from workers.erp.sql.references import References, wanted_references
+from workers.erp.sql.states import Required
 from workers.erp.sql.texts import Texts
 from workers.erp.sql.work_out import Ask, work_out
+
+STOCK_FORM = "stock_outbound"
+"""The form whose stock effect knows the stock table and its reservations."""
+VALID = Required(invalid=False)
+"""What a record must be that a command changes."""
 
 
 class CommandInput(BaseModel):
@@ -100,8 +105,3 @@ def texts_of(context: CommandContext, root: Node) -> Texts:
     texts.want_title(context.form, root.values())
     texts.load()
     return texts
-
-
-def changed(field: FormField, old: Any, new: Any, texts: Texts) -> FieldChange:
-    """One field of the card, old → new."""
-    return field_change(field, old, new, texts)

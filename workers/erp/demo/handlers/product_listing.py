@@ -15,13 +15,12 @@ from staging.contracts.error import ErrorCode
 from staging.domain.errors import Refused, rule
 from staging.domain.ports import Outcome
 from workers.erp.demo.handlers.catalogue import read_products
-from workers.erp.demo.handlers.drafting import CommandInput, changed, reference_key, texts_of
+from workers.erp.demo.handlers.drafting import VALID, CommandInput, reference_key, texts_of
 from workers.erp.handlers import CommandContext, CommandPlan, guarded_update, writing
 from workers.erp.sql.change import Node
+from workers.erp.sql.preview import field_change
 from workers.erp.sql.records import Record, find_record
-from workers.erp.sql.states import Required, check
-
-VALID = Required(invalid=False)
+from workers.erp.sql.states import check
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class _SetListed:
             target_bill_id=record.key,
             record_label=label,
             pins={"@invalid": False, "listed": record.values["listed"], "product": record.values["product"]},
-            fields=[changed(field, record.values["listed"], self.listed, texts)],
+            fields=[field_change(field, record.values["listed"], self.listed, texts)],
             work=_Work(record.key, label),
         )
 

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 from staging.domain.errors import rule
 from staging.domain.ports import Outcome
-from workers.erp.demo.handlers.drafting import CommandInput, changed, texts_of
+from workers.erp.demo.handlers.drafting import VALID, CommandInput, texts_of
 from workers.erp.demo.handlers.title import Title
 from workers.erp.handlers import CommandContext, CommandPlan, guarded_update, writing
 from workers.erp.sql.change import Node
+from workers.erp.sql.preview import field_change
 from workers.erp.sql.records import find_record
-from workers.erp.sql.states import Required, check
-
-VALID = Required(invalid=False)
+from workers.erp.sql.states import check
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class SetProjectTitle:
             target_bill_id=record.key,
             record_label=texts.title(form, record.key, record.values),
             pins={"@invalid": False, "title": before},
-            fields=[changed(master.fields["title"], before, data.title, texts)],
+            fields=[field_change(master.fields["title"], before, data.title, texts)],
             work=_Work(record.key, record.values["number"], data.title),
         )
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from staging.contracts.preparation import OpType
 from staging.domain.ports import Outcome
-from workers.erp.demo.handlers.drafting import CommandInput, texts_of
+from workers.erp.demo.handlers.drafting import STOCK_FORM, VALID, CommandInput, texts_of
 from workers.erp.demo.handlers.inputs import ShortText
-from workers.erp.demo.handlers.sales_order_create import STOCK_FORM
 from workers.erp.handlers import (
     CommandContext,
     CommandPlan,
@@ -25,10 +24,9 @@ from workers.erp.sql.preview import preview_of
 from workers.erp.sql.read_payload import stored_node
 from workers.erp.sql.records import find_record
 from workers.erp.sql.referenced_by import check_not_referenced
-from workers.erp.sql.states import Required, check
+from workers.erp.sql.states import check
 from workers.erp.sql.tree import load_lines
 
-VALID = Required(invalid=False)
 _READ = {"lines": ["product", "warehouse", "quantity", "outQuantity"]}
 
 

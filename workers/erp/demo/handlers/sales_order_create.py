@@ -16,7 +16,7 @@ from staging.domain.canonical import decimal_text
 from staging.domain.errors import rule
 from staging.domain.ports import Outcome
 from workers.erp.demo.handlers.catalogue import Product, read_products
-from workers.erp.demo.handlers.drafting import CommandInput, created, draft, plan_to_create
+from workers.erp.demo.handlers.drafting import STOCK_FORM, CommandInput, created, draft, plan_to_create
 from workers.erp.demo.handlers.inputs import Day
 from workers.erp.demo.handlers.pricing import factor_for, priced
 from workers.erp.handlers import (
@@ -32,9 +32,6 @@ from workers.erp.sql.change import Node
 from workers.erp.sql.coerce import exact_decimal
 from workers.erp.sql.completeness import compute_totals
 from workers.erp.sql.problems import Problems
-
-STOCK_FORM = "stock_outbound"
-"""The form whose stock effect knows the stock table and its reservations."""
 
 
 @dataclass(frozen=True, slots=True)

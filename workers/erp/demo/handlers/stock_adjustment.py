@@ -11,9 +11,8 @@ from decimal import Decimal
 
 from staging.domain.canonical import decimal_text
 from staging.domain.ports import Outcome
-from workers.erp.demo.handlers.drafting import CommandInput, created, draft, plan_to_create
+from workers.erp.demo.handlers.drafting import STOCK_FORM, CommandInput, created, draft, plan_to_create
 from workers.erp.demo.handlers.inputs import ShortText
-from workers.erp.demo.handlers.sales_order_create import STOCK_FORM
 from workers.erp.handlers import (
     CommandContext,
     CommandPlan,
