@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Annotated
 
@@ -20,7 +21,7 @@ from staging.domain.errors import Refused
 from staging.domain.identity import Actor
 
 SESSION_COOKIE = "opstage_session"
-_MAX_TOKEN = 8192
+_TOKEN = re.compile(r"[!-~]{1,8192}")
 _SCHEME = "bearer "
 # For OpenAPI only: who the caller is has been settled by GuardedRoute.
 _bearer = HTTPBearer(auto_error=False, description="agent, person, service or operator credential")
@@ -56,7 +57,7 @@ def token_of(request: Request) -> str:
         token = request.cookies.get(SESSION_COOKIE, "")
         if token and request.method not in ("GET", "HEAD"):
             same_origin(request)
-    if not token or len(token) > _MAX_TOKEN or not token.isascii():
+    if not _TOKEN.fullmatch(token):
         raise Refused(ErrorCode.UNAUTHENTICATED)
     return token
 

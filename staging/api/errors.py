@@ -49,9 +49,14 @@ def error_response(error: OpstageError, locale: str, status: int = 0) -> JSONRes
         headers["Retry-After"] = str(error.params["retry_after"])
     if error.code is E.UNAUTHENTICATED:
         headers["WWW-Authenticate"] = "Bearer"
-    return JSONResponse(
-        error.body(locale).to_wire(), status_code=status or error.http_status, headers=headers
-    )
+    return JSONResponse(body_of(error, locale), status_code=status or error.http_status, headers=headers)
+
+
+def body_of(error: OpstageError, locale: str) -> dict[str, Any]:
+    """The one error shape; what it has nothing to say about is left out."""
+    body = error.body(locale).to_wire()
+    body["error"] = {name: value for name, value in body["error"].items() if value is not None}
+    return body
 
 
 def outage(error: BaseException) -> OpstageError | None:
@@ -95,7 +100,10 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(BodyRefused)
     async def _body(request: Request, error: BodyRefused) -> JSONResponse:
-        return error_response(error.error, locale_of(request))
+        response = error_response(error.error, locale_of(request))
+        if error.error.code is E.PAYLOAD_TOO_LARGE:
+            response.headers["Connection"] = "close"  # the rest of it is not worth receiving
+        return response
 
     @app.exception_handler(RequestValidationError)
     async def _shape(request: Request, error: RequestValidationError) -> JSONResponse:

@@ -16,7 +16,7 @@ _KINDS = {k.value: k for k in ActorKind if k is not ActorKind.SYSTEM}
 def credential_from(claims: Mapping[str, object], token: str, expires_at: datetime | None) -> Credential:
     """``user``, ``brands``, ``subsidiary`` and ``kind`` are required non-empty strings; ``locale`` is optional."""
     values = [claims.get(name) for name in ("user", "brands", "subsidiary", "kind")]
-    if not all(isinstance(v, str) and v and len(v) <= 64 for v in values):
+    if not all(isinstance(v, str) and v.isprintable() and 0 < len(v) <= 64 for v in values):
         raise Refused(ErrorCode.UNAUTHENTICATED)
     user, brands, subsidiary, kind = (str(v) for v in values)
     if kind not in _KINDS or (expires_at is not None and expires_at <= datetime.now(UTC)):
@@ -24,3 +24,13 @@ def credential_from(claims: Mapping[str, object], token: str, expires_at: dateti
     locale = "en" if claims.get("locale") == "en" else "zh"
     actor = Actor(Tenant(brands, subsidiary), user, _KINDS[kind], locale)
     return Credential(actor, token_hash(token)[:16], expires_at)
+
+
+def moment(seconds: object) -> datetime:
+    """A NumericDate (Unix seconds) as aware UTC; unauthenticated for anything else."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise Refused(ErrorCode.UNAUTHENTICATED)
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        raise Refused(ErrorCode.UNAUTHENTICATED) from None

@@ -3,19 +3,24 @@ with ``active``, ``user``, ``brands``, ``subsidiary``, ``kind`` and optionally `
 
 from __future__ import annotations
 
+import json
+import logging
 import threading
 import time
 from datetime import UTC, datetime
 
 import httpx
 
-from staging.api.auth.claims import credential_from
+from staging.api.auth.claims import credential_from, moment
 from staging.contracts.error import ErrorCode
 from staging.domain.credential import Credential, token_hash
 from staging.domain.errors import Refused, Transient
 from staging.settings import Settings
 
+log = logging.getLogger(__name__)
 _MAX_CACHED = 10_000
+_MAX_ANSWER = 65_536
+_ANSWER_S = 3.0
 
 
 class IntrospectAuthenticator:
@@ -25,44 +30,62 @@ class IntrospectAuthenticator:
         if not settings.introspect_url:
             raise ValueError("auth=introspect needs OPSTAGE_INTROSPECT_URL")
         self._url, self._cache_s = settings.introspect_url, settings.introspect_cache_s
-        self._client = httpx.Client(timeout=3.0)
+        self._client = httpx.Client(timeout=_ANSWER_S)
         self._lock = threading.Lock()
         self._cache: dict[str, tuple[float, Credential]] = {}
 
     def authenticate(self, token: str) -> Credential:
         key = token_hash(token)
         with self._lock:
-            cached = self._cache.get(key)
-        now = datetime.now(UTC)
-        if (
-            cached
-            and cached[0] > time.monotonic()
-            and (cached[1].expires_at is None or cached[1].expires_at > now)
-        ):
-            return cached[1]
+            until, cached = self._cache.get(key, (0.0, None))
+        if cached is not None and until > time.monotonic() and not _has_ended(cached):
+            return cached
+        asked_at = (
+            time.monotonic()
+        )  # what was asked before a revocation must not outlive it by more than the limit
         credential = self._ask(token)
         with self._lock:
             if len(self._cache) >= _MAX_CACHED:
                 self._cache.clear()
-            self._cache[key] = (time.monotonic() + self._cache_s, credential)
+            self._cache[key] = (asked_at + self._cache_s, credential)
         return credential
 
     def _ask(self, token: str) -> Credential:
         try:
-            response = self._client.get(self._url, headers={"Authorization": f"Bearer {token}"})
-        except httpx.InvalidURL as error:
-            raise Transient(ErrorCode.UNAVAILABLE, {"what": "whoami"}) from error
-        except httpx.HTTPError as error:
-            raise Transient(ErrorCode.UNAVAILABLE, {"what": "whoami"}) from error
-        if response.status_code in (401, 403, 404):
+            status, body = self._answer(token)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise _away(type(error).__name__) from error
+        if status in (401, 403, 404):
             raise Refused(ErrorCode.UNAUTHENTICATED)
+        if status != httpx.codes.OK:
+            raise _away(f"HTTP {status}")
         try:
-            claims = response.json() if response.status_code == httpx.codes.OK else None
-        except ValueError:
-            claims = None
+            claims = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise _away("an answer that is not JSON") from error
         if not isinstance(claims, dict):
-            raise Transient(ErrorCode.UNAVAILABLE, {"what": "whoami"})
-        exp = claims.get("exp")
-        if claims.get("active") is not True or not (exp is None or isinstance(exp, int)):
+            raise _away("an answer that is no object")
+        if claims.get("active") is not True:
             raise Refused(ErrorCode.UNAUTHENTICATED)
-        return credential_from(claims, token, None if exp is None else datetime.fromtimestamp(exp, UTC))
+        return credential_from(claims, token, None if claims.get("exp") is None else moment(claims["exp"]))
+
+    def _answer(self, token: str) -> tuple[int, bytes]:
+        """Status and body, in bounded time and size whatever comes."""
+        deadline = time.monotonic() + _ANSWER_S
+        body = b""
+        headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
+        with self._client.stream("GET", self._url, headers=headers) as response:
+            for part in response.iter_bytes(4096):
+                body += part
+                if len(body) > _MAX_ANSWER or time.monotonic() > deadline:
+                    raise _away("an answer without end")
+            return response.status_code, body
+
+
+def _has_ended(credential: Credential) -> bool:
+    return credential.expires_at is not None and credential.expires_at <= datetime.now(UTC)
+
+
+def _away(why: str) -> Transient:
+    log.warning("whoami cannot be used: %s", why)
+    return Transient(ErrorCode.UNAVAILABLE, {"what": "whoami"})

@@ -6,9 +6,9 @@ Asymmetric algorithms only (RS/ES): a shared secret would let whoever verifies a
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
-from datetime import UTC, datetime
 
 import httpx
 from joserfc import jwt
@@ -16,19 +16,24 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 from joserfc.jwt import JWTClaimsRegistry
 
-from staging.api.auth.claims import credential_from
+from staging.api.auth.claims import credential_from, moment
 from staging.contracts.error import ErrorCode
 from staging.domain.credential import Credential
 from staging.domain.errors import Refused, Transient
 from staging.settings import Settings
 
+log = logging.getLogger(__name__)
 _ALGORITHMS = ["RS256", "RS384", "RS512", "ES256", "ES384", "ES512"]
-_KEYS_FRESH_S = 300.0
-_RELOAD_AT_MOST_EVERY_S = 10.0
+_LOOK_AGAIN_S = 60.0  # a key that was taken back stops working about then
+_KEYS_LAST_S = 300.0  # while the issuer cannot be asked
+_UNKNOWN_KEY_S = 10.0  # at most this often because of a token we cannot verify
+_AFTER_FAILURE_S = 2.0
+_WAIT_S = 3.0
 
 
 class JwtAuthenticator:
-    """Keys are cached; an unknown key id reloads them once, at most every ten seconds."""
+    """Keys are cached. A token they do not verify has them loaded again at most every ten seconds: they may have been
+    rotated. Where the issuer has been away for too long, tokens are refused as unavailable, not taken on trust."""
 
     def __init__(self, settings: Settings) -> None:
         if not (settings.jwt_jwks_url and settings.jwt_issuer and settings.jwt_audience):
@@ -43,36 +48,51 @@ class JwtAuthenticator:
             exp={"essential": True},
             sub={"essential": True},
         )
-        self._lock = threading.Lock()
+        self._loading = threading.Lock()
         self._keys: KeySet | None = None
-        self._loaded_at = 0.0
+        self._loaded_at = self._not_before = 0.0
 
     def authenticate(self, token: str) -> Credential:
         try:
-            decoded = self._decode(token)
-            self._claims.validate(decoded)
-        except (JoseError, ValueError) as error:
+            claims = self._decode(token)
+            self._claims.validate(claims)
+        except (JoseError, ValueError, TypeError, KeyError, RecursionError) as error:
             raise Refused(ErrorCode.UNAUTHENTICATED) from error
-        expires_at = datetime.fromtimestamp(int(str(decoded["exp"])), UTC)
-        return credential_from({**decoded, "user": decoded["sub"]}, token, expires_at)
+        return credential_from({**claims, "user": claims["sub"]}, token, moment(claims["exp"]))
 
     def _decode(self, token: str) -> dict[str, object]:
+        keys = self._key_set(_LOOK_AGAIN_S)
         try:
-            return dict(jwt.decode(token, self._key_set(_KEYS_FRESH_S), algorithms=_ALGORITHMS).claims)
+            return dict(jwt.decode(token, keys, algorithms=_ALGORITHMS).claims)
         except (JoseError, ValueError):
-            # A key may have been rotated in since the last look.
-            return dict(
-                jwt.decode(token, self._key_set(_RELOAD_AT_MOST_EVERY_S), algorithms=_ALGORITHMS).claims
-            )
+            fresh = self._key_set(_UNKNOWN_KEY_S)
+            if fresh is keys:
+                raise
+            return dict(jwt.decode(token, fresh, algorithms=_ALGORITHMS).claims)
 
     def _key_set(self, fresh_s: float) -> KeySet:
-        with self._lock:
-            if self._keys is None or time.monotonic() - self._loaded_at > fresh_s:
+        """Keys, loaded anew where older than ``fresh_s``. Raises unavailable where there are none to be trusted."""
+        now = time.monotonic()
+        keys = self._keys
+        if (keys is None or now - self._loaded_at > fresh_s) and now >= self._not_before:
+            # One loads; the others go on with the keys there are, and wait only where there are none.
+            if self._loading.acquire(blocking=keys is None):
                 try:
-                    response = httpx.get(self._url, timeout=3.0)
-                    response.raise_for_status()
-                    self._keys = KeySet.import_key_set(response.json())
-                except (httpx.HTTPError, JoseError, ValueError) as error:
-                    raise Transient(ErrorCode.UNAVAILABLE, {"what": "JWKS"}) from error
-                self._loaded_at = time.monotonic()
-            return self._keys
+                    if self._keys is keys:
+                        self._load()
+                finally:
+                    self._loading.release()
+            keys = self._keys
+        if keys is None or time.monotonic() - self._loaded_at > _KEYS_LAST_S:
+            raise Transient(ErrorCode.UNAVAILABLE, {"what": "JWKS"})
+        return keys
+
+    def _load(self) -> None:
+        try:
+            response = httpx.get(self._url, timeout=_WAIT_S)
+            response.raise_for_status()
+            self._keys = KeySet.import_key_set(response.json())
+            self._loaded_at = time.monotonic()
+        except (httpx.HTTPError, httpx.InvalidURL, JoseError, ValueError, TypeError, KeyError) as error:
+            log.warning("JWKS cannot be loaded: %s", type(error).__name__)
+            self._not_before = time.monotonic() + _AFTER_FAILURE_S
