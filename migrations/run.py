@@ -120,9 +120,11 @@ def _move(
             ):  # nothing to take down: Alembic would start anew
                 change(config, revision)
         except CommandError as error:
+            connection.rollback()
             _tidy(connection, tree)
             raise _unknown_revision(tree, revision, error) from error
         except MigrationRefused:
+            connection.rollback()
             _tidy(connection, tree)
             raise
         after = _tidy(connection, tree)

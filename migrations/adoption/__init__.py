@@ -15,8 +15,10 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Index,
+    MetaData,
     String,
     Table,
+    Text,
     and_,
     cast,
     inspect,
@@ -25,6 +27,7 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.dialects import mysql
 
 from migrations import origin
 from migrations.adoption import servers, sqlite
@@ -74,23 +77,30 @@ def drop_or_release(connection: Connection, table: str) -> None:
 
 
 def _adopt(connection: Connection, wanted: Table, indexes: Sequence[Index]) -> list[Note]:
+    if connection.dialect.name == "postgresql":  # so that no row slips in between the checks and the keys
+        connection.exec_driver_sql(f"LOCK TABLE {quoted(connection, wanted.name)} IN ACCESS EXCLUSIVE MODE")
     found = read_table(connection, wanted.name)
     plan = make_plan(found, wanted, indexes, connection.dialect)
     check(connection, found, wanted, plan)
     known = origin.remember(connection, wanted.name, plan.entries())
     alter = sqlite.alter if connection.dialect.name == "sqlite" else servers.alter
-    alter(connection, found, plan, [_addable(column) for column in plan.add])
+    alter(connection, found, plan, [_addable(column, found) for column in plan.add])
     _fill(connection, found, wanted, new_maker=Entry(Kind.COLUMN, MAKER) in known)
     create_indexes(connection, wanted, plan.indexes)
     return plan.notes
 
 
-def _addable(column: Column[Any]) -> Column[Any]:
-    """A column that existing rows and writers who do not know it can live with."""
-    if not required(column):
-        return column
-    copy = Column(column.name, column.type, nullable=False, server_default="")
-    Table(column.table.name, type(column.table.metadata)(), copy)
+def _addable(column: Column[Any], found: FoundTable) -> Column[Any]:
+    """The column as existing rows and writers who do not know it can live with; in utf8mb4 whatever the table is in."""
+    type_: Any = column.type
+    if found.collation and not found.collation.startswith("utf8mb4"):
+        if isinstance(type_, Text):
+            type_ = mysql.LONGTEXT(charset="utf8mb4")
+        elif isinstance(type_, String):
+            type_ = mysql.VARCHAR(type_.length, charset="utf8mb4")
+    default = "" if required(column) else getattr(column.server_default, "arg", None)
+    copy: Column[Any] = Column(column.name, type_, nullable=column.nullable, server_default=default)
+    Table(found.name, MetaData(), copy)  # a column is only complete in a table
     return copy
 
 

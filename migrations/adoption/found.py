@@ -11,6 +11,8 @@ from sqlalchemy.engine.interfaces import ReflectedIndex
 from sqlalchemy.engine.reflection import Inspector
 from sqlalchemy.types import TypeEngine
 
+from migrations.adoption import sqlite_text
+from migrations.steps import quoted
 from staging.storage.dialect import is_mysql
 
 
@@ -39,6 +41,7 @@ class FoundTable:
     indexes: frozenset[str]
     linked: frozenset[str]
     engine: str
+    collation: str
     case_sensitive_names: bool
 
     def column(self, name: str) -> FoundColumn | None:
@@ -61,11 +64,12 @@ def read_table(connection: Connection, name: str) -> FoundTable:
     """Read ``name``, which must exist."""
     inspector = inspect(connection)
     sensitive = connection.dialect.name == "postgresql"
-    texts = _mysql_texts(connection, name) if is_mysql(connection.dialect) else {}
+    texts = _texts(connection, name)
 
     def key(column: str) -> str:
         return column if sensitive else column.casefold()
 
+    engine, collation = _mysql_table(connection, name) if is_mysql(connection.dialect) else ("", "")
     columns = {key(c["name"]): _column(c, texts) for c in inspector.get_columns(name)}
     primary = inspector.get_pk_constraint(name)
     unique_constraints = inspector.get_unique_constraints(name)
@@ -80,7 +84,8 @@ def read_table(connection: Connection, name: str) -> FoundTable:
         keys=frozenset(str(c["name"]) for c in [primary, *unique_constraints]),
         indexes=frozenset(str(i["name"]) for i in indexes),
         linked=frozenset(_linked(connection, inspector, name)),
-        engine=_mysql_engine(connection, name) if is_mysql(connection.dialect) else "",
+        engine=engine,
+        collation=collation,
         case_sensitive_names=sensitive,
     )
 
@@ -104,8 +109,15 @@ def _column(reflected: Mapping[str, Any], texts: Mapping[str, tuple[str, str]]) 
 def _is_plain_unique(index: ReflectedIndex) -> bool:
     """Unique over whole columns (not expressions, not prefixes) of all rows."""
     options = index.get("dialect_options") or {}
-    partial = any(name.endswith(("_where", "_length")) and value for name, value in options.items())
+    # a predicate is an SQL clause, which has no truth value; prefix lengths are a dict
+    partial = any(
+        name.endswith(("_where", "_length")) and not _is_nothing(value) for name, value in options.items()
+    )
     return bool(index["unique"]) and None not in index["column_names"] and not partial
+
+
+def _is_nothing(value: object) -> bool:
+    return value is None or (isinstance(value, dict) and not value)
 
 
 def _linked(connection: Connection, inspector: Inspector, name: str) -> list[str]:
@@ -123,6 +135,13 @@ def _linked(connection: Connection, inspector: Inspector, name: str) -> list[str
     return own + [str(row[0]) for row in to_here]
 
 
+def _texts(connection: Connection, name: str) -> dict[str, tuple[str, str]]:
+    """Character set and collation of columns, where an adoption may have to change them."""
+    if is_mysql(connection.dialect):
+        return _mysql_texts(connection, name)
+    return _sqlite_texts(connection, name) if connection.dialect.name == "sqlite" else {}
+
+
 def _mysql_texts(connection: Connection, name: str) -> dict[str, tuple[str, str]]:
     """Character set and collation of each text column."""
     rows = connection.execute(
@@ -135,8 +154,20 @@ def _mysql_texts(connection: Connection, name: str) -> dict[str, tuple[str, str]
     return {str(row[0]): (str(row[1]), str(row[2])) for row in rows}
 
 
-def _mysql_engine(connection: Connection, name: str) -> str:
+def _sqlite_texts(connection: Connection, name: str) -> dict[str, tuple[str, str]]:
+    """Collation of each column that says one."""
+    ddl = sqlite_text.read(connection, name)
+    columns = [
+        str(row.name) for row in connection.exec_driver_sql(f"PRAGMA table_info({quoted(connection, name)})")
+    ]
+    return {column: ("", collation) for column in columns if (collation := ddl.collation(column))}
+
+
+def _mysql_table(connection: Connection, name: str) -> tuple[str, str]:
+    """Storage engine and default collation of the table."""
     statement = text(
-        "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = :name"
+        "SELECT ENGINE, TABLE_COLLATION FROM information_schema.TABLES "
+        "WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = :name"
     )
-    return str(connection.execute(statement, {"name": name}).scalar_one())
+    engine, collation = connection.execute(statement, {"name": name}).one()
+    return str(engine), str(collation)

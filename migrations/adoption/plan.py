@@ -42,7 +42,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Widening:
-    """``type`` is the new type as SQL; ``binary``: also utf8mb4_bin (MySQL family); ``needed``: not only longer."""
+    """``type`` is the new type as SQL; ``binary``: with a binary collation; ``needed``: not only longer."""
 
     column: str
     type: str
@@ -109,7 +109,7 @@ def _complete(
     widening = _widening(found, present, column, dialect)
     if widening is not None:
         plan.widen.append(widening)
-    elif dialect.name != "sqlite" and _case_insensitive(present, column, dialect):
+    elif _case_insensitive(present, column, dialect):
         plan.notes.append(_keeps_collation(present))
     if column.name == CREATED_AT:
         plan.notes.extend(_local_time(present, dialect))
@@ -146,8 +146,9 @@ def _let_be_left_out(plan: Plan, present: FoundColumn, dialect: Dialect) -> None
 def _widening(
     found: FoundTable, present: FoundColumn, column: Column[Any], dialect: Dialect
 ) -> Widening | None:
-    if dialect.name == "sqlite":
-        return None  # lengths and types are not enforced there
+    if dialect.name == "sqlite":  # lengths and types are not enforced there
+        nocase = _case_insensitive(present, column, dialect)
+        return Widening(present.name, "", binary=True) if nocase else None
     if isinstance(column.type, Integer):
         small = isinstance(present.type, mysql.TINYINT) and column.name == "iStatusCode"
         return Widening(present.name, "INTEGER") if small else None
@@ -183,8 +184,11 @@ def _same_type(present: FoundColumn, dialect: Dialect) -> str:
 
 
 def _case_insensitive(present: FoundColumn, column: Column[Any], dialect: Dialect) -> bool:
-    is_id = isinstance(column.type, IdString) and is_mysql(dialect)
-    return is_id and bool(present.collation) and not present.collation.endswith(("_bin", "_cs"))
+    if not isinstance(column.type, IdString):
+        return False
+    if dialect.name == "sqlite":
+        return present.collation == "NOCASE"
+    return bool(present.collation) and not present.collation.endswith(("_bin", "_cs"))
 
 
 def _keeps_collation(present: FoundColumn) -> Note:

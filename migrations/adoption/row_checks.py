@@ -52,7 +52,7 @@ def _duplicates(
     columns = [rows.c[name] for name in names]
     if key.primary:
         yield from _without_id(connection, rows, columns[0])
-    groups = [_as_compared(one, plan) for one in columns]
+    groups = [_as_compared(connection, one, plan) for one in columns]
     statement = (
         select(*(func.min(one) for one in columns), func.count())
         .where(*(one.is_not(None) for one in columns))
@@ -98,9 +98,11 @@ def _without_id(connection: Connection, rows: TableClause, own_id: ColumnClause[
         )
 
 
-def _as_compared(one: ColumnClause[Any], plan: Plan) -> ColumnElement[Any]:
+def _as_compared(connection: Connection, one: ColumnClause[Any], plan: Plan) -> ColumnElement[Any]:
     """The column as the key will compare it: by the collation it is about to get."""
     if any(w.column == one.name and w.binary for w in plan.widen):
+        if connection.dialect.name == "sqlite":
+            return collate(one, "BINARY")
         return collate(func.convert(one.op("USING")(literal_column("utf8mb4"))), BINARY)
     return one
 

@@ -16,7 +16,7 @@ from sqlalchemy.schema import CreateColumn
 
 from migrations.adoption.found import FoundTable
 from migrations.adoption.plan import Plan
-from migrations.adoption.sqlite_text import CreateTable, parse
+from migrations.adoption.sqlite_text import CreateTable, read
 from migrations.origin import Entry, Kind
 from migrations.steps import quoted, run
 
@@ -29,12 +29,14 @@ _STRICT_TYPES = (
 
 def alter(connection: Connection, found: FoundTable, plan: Plan, add: Sequence[Column[Any]]) -> None:
     """Bring the table to the plan, but for its indexes. ``add`` are the columns to add, each fit for existing rows."""
-    if not (add or plan.defaults or plan.loosen or plan.keys):
+    if not (add or plan.defaults or plan.loosen or plan.widen or plan.keys):
         return
-    ddl = _ddl(connection, found.name)
+    ddl = read(connection, found.name)
     ddl = ddl.with_columns([_definition(connection, column, ddl.is_strict) for column in add])
     for name, sql in plan.defaults.items():
         ddl = ddl.with_default(name, sql)
+    for widening in plan.widen:
+        ddl = ddl.with_binary(widening.column)
     for name in plan.loosen:
         ddl = ddl.with_null(name)
     keys = []
@@ -50,7 +52,7 @@ def release(connection: Connection, table: str, entries: Iterable[Entry]) -> Non
     by_kind: dict[Kind, set[str]] = {kind: set() for kind in Kind}
     for entry in entries:
         by_kind[entry.kind].add(entry.name)
-    ddl = _ddl(connection, table).without(by_kind[Kind.COLUMN], by_kind[Kind.KEY])
+    ddl = read(connection, table).without(by_kind[Kind.COLUMN], by_kind[Kind.KEY])
     for name in sorted(by_kind[Kind.DEFAULT]):
         ddl = ddl.without_default(name)
     _make_anew(connection, table, ddl, without=by_kind[Kind.COLUMN], without_indexes=by_kind[Kind.INDEX])
@@ -108,11 +110,6 @@ def _autoincrement(connection: Connection, table: str) -> dict[str, Any] | None:
     query = text("SELECT name, seq FROM sqlite_sequence WHERE lower(name) = lower(:table)")
     row = connection.execute(query, {"table": table}).first()
     return None if row is None else {"name": row.name, "seq": row.seq}
-
-
-def _ddl(connection: Connection, table: str) -> CreateTable:
-    query = text("SELECT sql FROM sqlite_master WHERE type = 'table' AND lower(name) = lower(:table)")
-    return parse(connection.execute(query, {"table": table}).scalar_one())
 
 
 def _definition(connection: Connection, column: Column[Any], strict: bool) -> str:

@@ -6,12 +6,16 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from sqlalchemy import Connection, text
+
 _TOKEN = re.compile(
     r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | `(?:[^`]|``)*` | \[[^\]]*\] | --[^\n]*\n? | /\*.*?\*/ | \w+ | .""",
     re.VERBOSE | re.DOTALL,
 )
 _CONSTRAINT_WORDS = frozenset({"CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN"})
 _NOT_NULL = re.compile(r"\bNOT\s+NULL\b", re.IGNORECASE)
+
+_COLLATE = re.compile(r"\bCOLLATE\s+[\"'`\[]?(\w+)[\"'`\]]?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,17 @@ class CreateTable:
     def with_null(self, column: str) -> CreateTable:
         return self._edit(column, lambda item: _NOT_NULL.sub("", item, count=1))
 
+    def with_binary(self, column: str) -> CreateTable:
+        return self._edit(column, lambda item: _COLLATE.sub("", item))
+
+    def collation(self, column: str) -> str:
+        """The collation the column's definition names, in capitals, or ""."""
+        for item in self.items:
+            if not _is_constraint(item) and _name(item) == column.casefold():
+                match = _COLLATE.search(item)
+                return match[1].upper() if match else ""
+        return ""
+
     def _edit(self, column: str, change: Callable[[str], str]) -> CreateTable:
         items = tuple(
             change(item) if not _is_constraint(item) and _name(item) == column.casefold() else item
@@ -89,6 +104,12 @@ def parse(sql: str) -> CreateTable:
     if not head or not tail:
         raise ValueError(f"not a plain CREATE TABLE: {sql[:80]}")
     return CreateTable(head, tuple(items), tail)
+
+
+def read(connection: Connection, table: str) -> CreateTable:
+    """The CREATE TABLE of an existing table."""
+    query = text("SELECT sql FROM sqlite_master WHERE type = 'table' AND lower(name) = lower(:table)")
+    return parse(connection.execute(query, {"table": table}).scalar_one())
 
 
 def _words(item: str) -> list[str]:
