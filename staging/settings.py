@@ -97,6 +97,10 @@ class Settings(BaseSettings):
         default="", description="clients: where the API is; empty: http on api_host and api_port"
     )
     token: SecretStr = Field(default=SecretStr(""), description="clients: the bearer token")
+    person_token: SecretStr = Field(
+        default=SecretStr(""), description="MCP over stdio: the user's own, with which their confirm is sent"
+    )
+    mcp_port: int = Field(default=8765, gt=0, le=65535)
 
     flower_port: int = 5555
     flower_basic_auth: SecretStr = SecretStr("")

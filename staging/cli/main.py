@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from staging.cli import audit, database, doctor, forms, processes
+from staging.cli import audit, database, doctor, forms, mcp, processes
 from staging.cli.console import report
 from staging.embedded.postgres_server import EMBEDDED_POSTGRES
 from staging.embedded.runtime import running_env
@@ -31,6 +31,7 @@ for command in (
     processes.flower,
     processes.env,
     doctor.doctor,
+    mcp.mcp,
 ):
     app.command()(command)
 for group in (database.app, forms.app, audit.app):
