@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, inspect
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from staging.contracts.error import ErrorCode
 from staging.domain.errors import Transient
@@ -29,6 +29,7 @@ class UnitOfWork:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.told: list[Told] = []
+        self.committing = False
         self._touched: list[str] = []
 
     def touch(self, *op_ids: str) -> None:
@@ -42,6 +43,7 @@ class UnitOfWork:
     def commit(self) -> None:
         """Commit; an exception from here means *unknown*, never *rolled back* (RELIABILITY A10, A12, B9)."""
         told = self.collect()
+        self.committing = True
         self.connection.commit()
         self.told = told
 
@@ -68,10 +70,12 @@ class QueueStore:
     def transact(self, work: Callable[[UnitOfWork], T]) -> tuple[T, list[Told]]:
         """Run ``work`` in a transaction and commit; returns its value and what is to be told.
 
-        A deadlock or a busy database before COMMIT runs the whole ``work`` again, a few times. Raises ``unavailable``
-        (Transient) when the database cannot be reached; where that happens in COMMIT, the outcome is unknown and the
-        caller's next compare-and-set or key lookup tells.
+        A deadlock or a busy database before COMMIT runs the whole ``work`` again, a few times; a pooled connection that
+        turns out to have died while idle does so once. Raises ``unavailable`` (Transient) when the database cannot be
+        reached; where that happens in COMMIT, the outcome is unknown and the caller's next compare-and-set or key
+        lookup tells.
         """
+        unit: UnitOfWork | None = None
         for attempt in range(1, _TRIES + 1):
             try:
                 with self.begin() as unit:
@@ -80,6 +84,9 @@ class QueueStore:
                     return value, unit.told
             except SQLAlchemyError as error:
                 failure = classify_db_error(error)
+                before_commit = unit is not None and not unit.committing
+                if attempt == 1 and before_commit and _was_established(error):
+                    continue
                 if failure in _AGAIN and attempt < _TRIES:
                     time.sleep(random.uniform(0.01, 0.05) * attempt)  # noqa: S311 - jitter, no secret
                 elif failure.is_transient:
@@ -97,3 +104,8 @@ class QueueStore:
 
     def close(self) -> None:
         self.engine.dispose()
+
+
+def _was_established(error: SQLAlchemyError) -> bool:
+    """True if a connection broke that had been there: its pool was renewed, and the next one may well work."""
+    return isinstance(error, DBAPIError) and error.connection_invalidated

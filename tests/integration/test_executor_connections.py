@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 from threading import Timer
 
 import pytest
+from sqlalchemy import create_engine, text
+from sqlalchemy.pool import NullPool
 
 from staging.contracts.status import StatusCode as C
 from staging.domain.errors import Transient
-from staging.storage.dialect import db_now_plus
+from staging.storage.dialect import db_now_plus, is_mysql
 from tests.support.alarm import TimeLimit, raising_after
 from tests.support.private import EmbeddedRedis
 from tests.support.tcp_proxy import TcpProxy, Trip, proxied
@@ -198,3 +200,21 @@ def test_the_queue_lost_between_the_erps_commit_and_the_write_back_is_made_good_
         direct.oracle.verdict().require_sound()
         world.close()
         direct.close()
+
+
+def test_connections_that_died_while_idle_cost_a_confirm_nothing(world: World) -> None:
+    world.stage()  # fills the pool
+    with world.store.read() as connection:
+        mysql = is_mysql(connection.dialect)
+        others = (
+            "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()"
+            if mysql
+            else "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+    with create_engine(world.where.queue_url, poolclass=NullPool).connect() as connection:
+        pids = list(connection.execute(text(others)).scalars())
+        for pid in pids:
+            connection.execute(text(f"KILL {pid}" if mysql else f"SELECT pg_terminate_backend({pid})"))
+    assert pids
+    op_id = world.stage()
+    assert world.settle(op_id)[0].status_code is C.EXECUTED
