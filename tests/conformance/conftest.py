@@ -52,6 +52,7 @@ class Product:
     services: Services
     erp: Engine
     queue: Engine
+    env: dict[str, str]
 
     def stage(self, user: str, *, confirm: ConfirmRequest | None = None, **request: Any) -> Operation:
         """An agent prepares, the person confirms; not waited for."""
@@ -125,6 +126,6 @@ def product(
         stack.enter_context(WorkerProcess(env, folder, name="worker", concurrency=2))
         stack.enter_context(BeatProcess(env, folder))
         services = stack.enter_context(open_services(settings))
-        made = Product(services, erp, queue)
+        made = Product(services, erp, queue, env)
         yield made
         assert made.ask(oracle.inconsistencies) == []

@@ -63,6 +63,19 @@ def requisition(product: Product, quantity: int = 100) -> Operation:
     return done
 
 
+def both(product: Product, user: str, **request: Any) -> list[int]:
+    """The same change prepared twice, then confirmed twice; how both end (a refused confirm by its own code)."""
+    agent = Actor(B001, user, ActorKind.AGENT)
+    prepared = [product.services.prepare.prepare(agent, PrepareRequest(**request)) for _ in range(2)]
+    codes, confirmed = [], []
+    for one in prepared:
+        try:
+            confirmed += product.services.confirm.confirm(person(user), one.preparation_id)
+        except OpstageError as error:  # the first has been executed already
+            codes.append(int(error.status_code))
+    return sorted(codes + [product.ended(user, o.id).code or 0 for o in confirmed])
+
+
 def test_create_writes_master_children_and_grandchildren(product: Product) -> None:
     before = product.ask(oracle.counts)
     done = created(product)
@@ -155,8 +168,7 @@ def test_generate_takes_from_the_source_and_never_too_much(product: Product) -> 
             "payload": {"supplier": supplier.sSupplierNo},
         }
 
-    first, second = product.stage(CHEN, **order(60)), product.stage(CHEN, **order(60))
-    codes = sorted(product.ended(CHEN, o.id).code or 0 for o in (first, second))
+    codes = both(product, CHEN, **order(60))
     assert codes[0] == C.EXECUTED
     assert codes[1] in (C.RULE_REFUSED, C.CONFLICT)
     (after,) = product.ask(oracle.rows, "pur_requisitionline", sParentId=source.result_bill_id)
@@ -186,9 +198,7 @@ def test_the_person_may_insist_on_a_possible_duplicate(product: Product) -> None
 
 
 def test_two_confirmed_twins_of_a_natural_key_do_not_both_happen(product: Product) -> None:
-    same = quotation(product)
-    ops = [product.stage(LIN, form_id="quotation", op_type="create", payload=same) for _ in range(2)]
-    codes = sorted(product.ended(LIN, o.id).code or 0 for o in ops)
+    codes = both(product, LIN, form_id="quotation", op_type="create", payload=quotation(product))
     assert codes == [C.EXECUTED, C.CONFLICT]
 
 
