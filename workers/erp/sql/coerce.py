@@ -179,7 +179,7 @@ def _moment(raw: Any) -> str:
 
 def _choice(field: FormField, raw: Any) -> str | int:
     if not isinstance(raw, bool):
-        if isinstance(raw, Decimal) and raw == raw.to_integral_value():
+        if isinstance(raw, Decimal) and raw.is_finite() and raw == raw.to_integral_value():
             raw = int(raw)
         for choice in field.choices:
             if type(raw) is type(choice.value) and raw == choice.value:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,9 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from staging.contracts.error import ErrorCode
 from staging.domain.errors import Transient
 from staging.storage.dberrors import classify_db_error
-from staging.storage.engine import read_connection
-
-log = logging.getLogger(__name__)
+from staging.storage.engine import open_connection, read_connection
 
 
 @dataclass(slots=True)
@@ -43,24 +40,8 @@ class SqlTransaction:
 @contextmanager
 def open_transaction(engine: Engine) -> Iterator[SqlTransaction]:
     """BEGIN; ROLLBACK on leaving unless committed. Never retries. Database errors come out as they are."""
-    with engine.connect() as connection:
-        tx = SqlTransaction(connection)
-        try:
-            yield tx
-        finally:
-            _end(connection, tx)
-
-
-def _end(connection: Connection, tx: SqlTransaction) -> None:
-    """Undo what was not committed. Must not hide the exception that may be on its way."""
-    if connection.invalidated or not connection.in_transaction():
-        return
-    try:
-        tx.rollback()
-    except SQLAlchemyError:
-        # Interrupted in mid-statement, or the server is gone: closing the connection rolls back.
-        log.warning("ROLLBACK failed; the connection is closed instead", exc_info=True)
-        connection.invalidate()
+    with open_connection(engine) as connection:
+        yield SqlTransaction(connection)
 
 
 @contextmanager
