@@ -198,8 +198,8 @@ class Story:
         examine = self.prepare(
             self.keeper, form_id="stock_outbound", op_type="examine", record=created.result_bill_id
         )
-        for warning in examine.preview.warnings:
-            n.say(f"预览提醒：{warning.message}", f"the preview warns: {warning.message}")
+        warned = [warning.message for warning in examine.preview.warnings]
+        n.check(f"预览已提醒：{warned}", f"the preview warns already: {warned}", bool(warned))
         op_id = self.confirm(self.keeper, examine.preparation_id).id
         done = self.ended(self.keeper, op_id)
         n.say(done.message, done.message)

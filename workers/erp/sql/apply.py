@@ -33,7 +33,7 @@ from workers.erp.sql.record_write import (
 )
 from workers.erp.sql.referenced_by import check_not_referenced
 from workers.erp.sql.state_write import set_state
-from workers.erp.sql.stock import examine_moves, move_stock
+from workers.erp.sql.stock import Move, examine_moves, move_stock
 
 _DONE: Mapping[OpType, tuple[str, str]] = {
     OpType.CREATE: ("已创建", "created"),
@@ -123,16 +123,16 @@ def _change_state(ctx: WriteContext, form: Form, op: OpType, key: str) -> None:
     if op in (OpType.CANCEL_EXAMINE, OpType.INVALID):
         check_not_referenced(ctx.connection, ctx.tables, ctx.tenant, form, key)
     if op in (OpType.EXAMINE, OpType.CANCEL_EXAMINE):
-        _move_examined(ctx, form, key, 1 if op is OpType.EXAMINE else -1)
+        move_stock(ctx, form, stock_moves(ctx, form, op, key))
     else:
         give_back_taken(ctx, form, key, -1 if op is OpType.INVALID else 1)
 
 
-def _move_examined(ctx: WriteContext, form: Form, key: str, sign: int) -> None:
-    """The stock effect of an examined record's lines, or its reverse."""
+def stock_moves(ctx: WriteContext, form: Form, op: OpType, key: str) -> list[Move]:
+    """The stock effect of examining a record's lines, or its reverse; none for other types and forms without one."""
     effect = form.stock
-    if effect is None:
-        return
+    if effect is None or op not in (OpType.EXAMINE, OpType.CANCEL_EXAMINE):
+        return []
     table = ctx.tables.master(form.id).children[effect.child]
     if table.parent is None:
         raise LookupError(f"{form.id}.{effect.child} has no parent column")
@@ -141,7 +141,7 @@ def _move_examined(ctx: WriteContext, form: Form, key: str, sign: int) -> None:
         columns.append(table.named(effect.fulfils_column).label(effect.fulfils_column))
     statement = select(*columns).where(table.parent == key, *table.of_tenant(ctx.tenant))
     lines = [dict(row) for row in ctx.connection.execute(statement).mappings()]
-    move_stock(ctx, form, examine_moves(effect, lines, sign))
+    return examine_moves(effect, lines, 1 if op is OpType.EXAMINE else -1)
 
 
 def _number(ctx: WriteContext, form: Form, key: str) -> str | None:

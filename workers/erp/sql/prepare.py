@@ -16,14 +16,16 @@ from staging.domain.identity import Actor
 from staging.domain.ports import Execution, Outcome, Prepared, Route
 from workers.erp.command import CommandContext, CommandPlan
 from workers.erp.handlers import Registered
-from workers.erp.sql.apply import apply_form_operation
+from workers.erp.sql.apply import apply_form_operation, stock_moves
 from workers.erp.sql.catalogue_tables import CatalogueTables
 from workers.erp.sql.commands import command_preview, plan_command, require_same_pins
+from workers.erp.sql.context import WriteContext
 from workers.erp.sql.permissions import Grants
 from workers.erp.sql.pins import version_of
 from workers.erp.sql.preview import preview_of
 from workers.erp.sql.records import read_record
 from workers.erp.sql.routing import Router, Target
+from workers.erp.sql.stock import look_at_stock
 from workers.erp.sql.texts import Texts
 from workers.erp.sql.work_out import Ask, WorkedOut, work_out
 
@@ -208,6 +210,7 @@ class Preparer:
                 f"可能与已有单据“{title}”重复" if actor.locale == "zh" else f'This may duplicate "{title}"'
             )
             warnings.append(PreviewWarning(code=ErrorCode.POSSIBLE_DUPLICATE.value, message=message))
+        warnings += self._stock_warning(connection, actor, target, root.key)
         preview = preview_of(form, target.own_op, root, worked.pins, texts, warnings, read=worked.read)
         return Prepared(
             route=target.route(root.values().__getitem__),
@@ -218,6 +221,21 @@ class Preparer:
             target_version=worked.pins.version(),
             preview=preview,
         )
+
+    def _stock_warning(
+        self, connection: Connection, actor: Actor, target: Target, key: str
+    ) -> list[PreviewWarning]:
+        """What the stock rule would say now. A warning, since stock may come or go until the operation is executed."""
+        now = self._clock()
+        ctx = WriteContext(connection, self._tables, actor, now, now.astimezone(self._zone).date())
+        try:
+            moves = stock_moves(ctx, target.form, target.own_op, key)
+            if moves:
+                look_at_stock(ctx, target.form, moves)
+        except Refused as refusal:
+            message = refusal.message(actor.locale)
+            return [PreviewWarning(code=refusal.code.value, message=message)]
+        return []
 
 
 def _require_version(execution: Execution, version: str) -> None:
