@@ -112,10 +112,11 @@ async def _operations_of(call: Call, preparation_id: str) -> list[dict[str, Any]
 
 
 async def _confirmed(call: Call, views: list[dict[str, Any]]) -> ConfirmAnswer:
+    operations = [operation_info(view, call.locale) for view in views]
     return ConfirmAnswer(
         confirmed=True,
-        next=texts.after_asking(call.locale, confirmed=True),
-        operations=[operation_info(view, call.locale) for view in views],
+        next=texts.after_confirm(call.locale, finished=all(operation.finished for operation in operations)),
+        operations=operations,
         pending=await pending(call),
     )
 

@@ -61,7 +61,6 @@ def _operations(granted: list[Operation], directory: Directory) -> list[FormOper
         FormOperation(
             op_type=op.op_type,
             label=op.label,
-            command_type=op.command_type,
             auto_execute=op.auto_execute,
             tool=directory.tool_of(op.command_type) or "preview_change",
         )

@@ -11,6 +11,7 @@ from pydantic.alias_generators import to_camel
 from staging.contracts.form import FieldType
 from staging.contracts.preparation import Preview
 from staging.contracts.query import AppliedSort, PageInfo, QueryWarning
+from staging.domain.json_schema import lean
 
 MANY = 10_001
 """Stands for a number that the API does not count out."""
@@ -34,7 +35,7 @@ class Answer(Shape):
     @classmethod
     def schema_of(cls) -> dict[str, Any]:
         """JSON Schema of what ``to_json`` gives."""
-        return cls.model_json_schema(by_alias=True)
+        return lean(cls.model_json_schema(by_alias=True))
 
 
 class Pending(Shape):
@@ -52,11 +53,12 @@ class Staging(Answer):
 class FormOperation(Shape):
     op_type: str
     label: str
-    command_type: str
     auto_execute: bool = Field(
         default=False, description="true: executed once confirmed; absent: done by hand in the ERP"
     )
-    tool: str = Field(description="the tool that prepares it")
+    tool: str = Field(
+        default="preview_change", description="the tool that prepares it; absent: preview_change"
+    )
 
 
 class FormSummary(Shape):

@@ -8,6 +8,7 @@ from typing import Any
 
 from staging.contracts.error import Wire
 from staging.contracts.status import StatusCode
+from staging.domain.json_schema import lean
 from staging.mcp import arguments as a, texts
 from staging.mcp.directory import Directory, FormEntry, Operation
 from staging.mcp.shapes import Answer, OperationInfo, PreparedAnswer, StatusAnswer, TodosAnswer
@@ -106,7 +107,7 @@ def _command_tool(name: str, form: FormEntry, command: Operation) -> Tool:
 
 def _input_schema(command: Operation) -> dict[str, Any]:
     """The envelope with the command's own schema as ``payload``; a command that creates acts on no record."""
-    envelope = a.PrepareCommand.model_json_schema(by_alias=True)
+    envelope = lean(a.PrepareCommand.model_json_schema(by_alias=True))
     own = dict(command.input_schema or {})
     definitions = own.pop("$defs", {})
     properties = dict(envelope["properties"]) | {"payload": own}

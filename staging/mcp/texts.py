@@ -153,7 +153,11 @@ _CONFIRMED = (
     "用户已确认，操作已提交，尚未执行完成；用 operation_status 查询结果",
     "The user confirmed; it is submitted, not done yet: ask operation_status for the outcome",
 )
-_DECLINED = (
+_ENDED = (
+    "此前已确认，操作均已结束；结果见各操作",
+    "It had been confirmed before and all of it has ended: each operation says how",
+)
+DECLINED = (
     "用户未确认，没有任何改动；除非用户要求，不要再次询问",
     "The user did not confirm; nothing has been changed. Do not ask again unless they want it",
 )
@@ -174,5 +178,5 @@ def after_prepare(locale: str, *, confirm_here: bool) -> str:
     return pick(_PREPARED_HERE if confirm_here else _PREPARED, locale)
 
 
-def after_asking(locale: str, *, confirmed: bool) -> str:
-    return pick(_CONFIRMED if confirmed else _DECLINED, locale)
+def after_confirm(locale: str, *, finished: bool) -> str:
+    return pick(_ENDED if finished else _CONFIRMED, locale)

@@ -11,8 +11,9 @@ from mcp import types
 from mcp.server.context import ServerRequestContext
 
 from staging.contracts.error import Wire
-from staging.contracts.preparation import Preparation
+from staging.contracts.preparation import ChildSection, FieldChange, Preparation, PreparationItem
 from staging.contracts.status import StatusCode
+from staging.domain.json_schema import lean
 from staging.mcp import texts
 from staging.mcp.directory import Directory
 from staging.mcp.identity import Identity
@@ -79,7 +80,7 @@ class Tool:
             name=self.name,
             title=texts.pick(self.titles, locale),
             description=self.description,
-            input_schema=dict(self.input_schema or self.arguments.model_json_schema(by_alias=True)),
+            input_schema=dict(self.input_schema or lean(self.arguments.model_json_schema(by_alias=True))),
             output_schema=self.answer.schema_of(),
             annotations=self.annotations,
         )
@@ -107,10 +108,50 @@ async def prepared(call: Call, request: Mapping[str, Any]) -> PreparedAnswer:
         state=made.state,
         preparation_id=made.preparation_id,
         expires_at=made.expires_at,
-        items=[PreparedItem.model_validate(item.model_dump(exclude={"payload_hash"})) for item in made.items],
+        items=[_item(item) for item in made.items],
         confirm_url=f"{call.upstream.base_url}/?preparation={made.preparation_id}",
         next=texts.after_prepare(call.locale, confirm_here=call.may_confirm),
         pending=await pending(call),
+    )
+
+
+def _item(item: PreparationItem) -> PreparedItem:
+    preview = item.preview
+    told = preview.model_copy(
+        update={
+            "fields": [_change(change) for change in preview.fields],
+            "children": [_section(section) for section in preview.children],
+            "totals": [_change(change) for change in preview.totals],
+        }
+    )
+    return PreparedItem(
+        command_type=item.command_type,
+        auto_execute=item.auto_execute,
+        requires_approval=item.requires_approval,
+        preview=told,
+    )
+
+
+def _section(section: ChildSection) -> ChildSection:
+    lines = [
+        line.model_copy(
+            update={
+                "fields": [_change(change) for change in line.fields],
+                "children": [_section(below) for below in line.children],
+            }
+        )
+        for line in section.lines
+    ]
+    return section.model_copy(update={"lines": lines})
+
+
+def _change(change: FieldChange) -> FieldChange:
+    """Texts only where they say more than the value."""
+    return change.model_copy(
+        update={
+            "old_text": "" if change.old_text == str(change.old) else change.old_text,
+            "new_text": "" if change.new_text == str(change.new) else change.new_text,
+        }
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from staging.contracts.form import Child, FieldType, Form, FormField
+from staging.domain.json_schema import lean
 from workers.erp.handlers import Registered
 from workers.erp.sql.coerce import decimal_schema
 
@@ -24,7 +25,7 @@ _WORDS = {
 def described(command: Registered, form: Form, locale: str) -> dict[str, Any]:
     """``{description, inputSchema}`` of ``command``; texts of the form in ``locale``, the handler's own as written."""
     model = command.handler.Input
-    schema = model.model_json_schema(by_alias=True)
+    schema = lean(model.model_json_schema(by_alias=True))
     definitions = schema.get("$defs", {})
     _fill(schema, form, definitions, locale)
     words = [inspect.getdoc(type(command.handler)) or "", schema.pop("description", "")]
@@ -33,12 +34,9 @@ def described(command: Registered, form: Form, locale: str) -> dict[str, Any]:
 
 def _fill(schema: dict[str, Any], level: Form | Child, definitions: Mapping[str, Any], locale: str) -> None:
     """Complete the properties of ``schema`` by the fields and lines of ``level``, in place."""
-    schema.pop("title", None)
     fields = {field.name: field for field in level.fields}
     children = {child.name: child for child in level.children}
-    for name, given in schema.get("properties", {}).items():
-        said = _optional(given)
-        said.pop("title", None)
+    for name, said in schema.get("properties", {}).items():
         if name in fields:
             schema["properties"][name] = _of_field(fields[name], locale) | said
         elif name in children:
@@ -46,21 +44,6 @@ def _fill(schema: dict[str, Any], level: Form | Child, definitions: Mapping[str,
             lines = definitions.get(str(said.get("items", {}).get("$ref", "")).removeprefix(_REFS))
             if lines:
                 _fill(lines, children[name], definitions, locale)
-            schema["properties"][name] = said
-        else:
-            schema["properties"][name] = said
-
-
-def _optional(given: Mapping[str, Any]) -> dict[str, Any]:
-    """``X | None = None`` as plain X: leaving it out says the same."""
-    said = dict(given)
-    if "default" in said and said["default"] is None:
-        del said["default"]
-        kinds = [kind for kind in said.get("anyOf", ()) if kind != {"type": "null"}]
-        if len(kinds) == 1:
-            del said["anyOf"]
-            said |= kinds[0]
-    return said
 
 
 def _of_field(field: FormField, locale: str) -> dict[str, Any]:
