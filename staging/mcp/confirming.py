@@ -69,7 +69,7 @@ async def confirm_operation(call: Call, given: ConfirmOperation) -> Answered:
     if not _agreed(answer):
         return ConfirmAnswer(
             confirmed=False,
-            next=texts.after_asking(call.locale, confirmed=False),
+            next=texts.pick(texts.DECLINED, call.locale),
             pending=await pending(call),
         )
     return await _confirmed(call, await _confirm(call, given.preparation_id))
