@@ -24,23 +24,31 @@ from staging.settings import Settings
 
 log = logging.getLogger(__name__)
 _ALGORITHMS = ["RS256", "RS384", "RS512", "ES256", "ES384", "ES512"]
-_LOOK_AGAIN_S = 60.0  # a key that was taken back stops working about then
-_KEYS_LAST_S = 300.0  # while the issuer cannot be asked
-_UNKNOWN_KEY_S = 10.0  # at most this often because of a token we cannot verify
 _AFTER_FAILURE_S = 2.0
 _WAIT_S = 3.0
 
 
 class JwtAuthenticator:
-    """Keys are cached. A token they do not verify has them loaded again at most every ten seconds: they may have been
-    rotated. Where the issuer has been away for too long, tokens are refused as unavailable, not taken on trust."""
+    """Keys are cached and looked at again every ``look_again_s``: a key that was taken back stops working about then.
 
-    def __init__(self, settings: Settings) -> None:
+    A token they do not verify has them loaded at once, at most every ``unknown_key_s``: they may have been rotated.
+    Where the issuer has been away for ``keys_last_s``, tokens are refused as unavailable, not taken on trust.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        look_again_s: float = 60.0,
+        unknown_key_s: float = 10.0,
+        keys_last_s: float = 300.0,
+    ) -> None:
         if not (settings.jwt_jwks_url and settings.jwt_issuer and settings.jwt_audience):
             raise ValueError(
                 "auth=jwt needs OPSTAGE_JWT_JWKS_URL, OPSTAGE_JWT_ISSUER and OPSTAGE_JWT_AUDIENCE"
             )
         self._url = settings.jwt_jwks_url
+        self._look_again_s, self._unknown_key_s, self._keys_last_s = look_again_s, unknown_key_s, keys_last_s
         self._claims = JWTClaimsRegistry(
             leeway=0,
             iss={"essential": True, "value": settings.jwt_issuer},
@@ -61,11 +69,11 @@ class JwtAuthenticator:
         return credential_from({**claims, "user": claims["sub"]}, token, moment(claims["exp"]))
 
     def _decode(self, token: str) -> dict[str, object]:
-        keys = self._key_set(_LOOK_AGAIN_S)
+        keys = self._key_set(self._look_again_s)
         try:
             return dict(jwt.decode(token, keys, algorithms=_ALGORITHMS).claims)
         except (JoseError, ValueError):
-            fresh = self._key_set(_UNKNOWN_KEY_S)
+            fresh = self._key_set(self._unknown_key_s)
             if fresh is keys:
                 raise
             return dict(jwt.decode(token, fresh, algorithms=_ALGORITHMS).claims)
@@ -83,7 +91,7 @@ class JwtAuthenticator:
                 finally:
                     self._loading.release()
             keys = self._keys
-        if keys is None or time.monotonic() - self._loaded_at > _KEYS_LAST_S:
+        if keys is None or time.monotonic() - self._loaded_at > self._keys_last_s:
             raise Transient(ErrorCode.UNAVAILABLE, {"what": "JWKS"})
         return keys
 
