@@ -1,7 +1,7 @@
 """Run a migration in processes that are killed with SIGKILL right after one of their changes, until one gets through.
 
-``python -m tests.support.migration_killer upgrade URL TREE [REVISION]`` prints how many died. It loads the code once and
-forks a process for each attempt.
+``python -m tests.support.migration_killer upgrade URL TREE [REVISION]`` prints how many died. It loads the code once
+and forks a process for each attempt.
 """
 
 from __future__ import annotations

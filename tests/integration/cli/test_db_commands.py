@@ -13,10 +13,10 @@ QUEUE, ERP = Tree.QUEUE.head, Tree.ERP.head
 
 
 def test_upgrade_current_and_downgrade_tell_where_the_databases_are(
-    database_url: str, tmp_path: Path
+    sqlite_database: str, tmp_path: Path
 ) -> None:
     env = {
-        "OPSTAGE_DATABASE_URL": database_url,
+        "OPSTAGE_DATABASE_URL": sqlite_database,
         "OPSTAGE_ERP_DATABASE_URL": f"sqlite:///{tmp_path / 'erp.db'}",
     }
     before = opstage(tmp_path, env, "db", "current", "--json")
