@@ -19,6 +19,7 @@ from staging.services.feed import FeedService
 from staging.services.health import HealthService
 from staging.services.inspect import InspectService
 from staging.services.prepare import PrepareService
+from staging.services.restage import RestageService
 from staging.services.revert import RevertService
 from staging.services.search import SearchService
 from staging.services.tell import Teller
@@ -92,6 +93,7 @@ class Services:
     control: ControlService
     inspect: InspectService
     revert: RevertService
+    restage: RestageService
     search: SearchService
     feed: FeedService
     health: HealthService
@@ -119,6 +121,7 @@ def open_services(settings: Settings | None = None) -> Iterator[Services]:
             control=ControlService(store, adapter, teller),
             inspect=inspect,
             revert=RevertService(inspect, prepare, adapter),
+            restage=RestageService(inspect, prepare, adapter, settings),
             search=SearchService(store),
             feed=FeedService(store),
             health=HealthService(store, open_notifier(settings), lambda: broker_answers(settings)),

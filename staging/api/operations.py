@@ -12,7 +12,7 @@ from staging.api.context import ActorDep, GuardedRoute, ServicesDep
 from staging.api.errors import RESPONSES
 from staging.contracts.error import Wire
 from staging.contracts.operation import OperationView, PrefillView, TodoView
-from staging.contracts.preparation import Preparation
+from staging.contracts.preparation import ConfirmRequest, Preparation
 from staging.contracts.query import QueryRequest, QueryResult
 from staging.domain.operation import Operation
 from staging.services.view import prefill_of, view_of
@@ -85,6 +85,17 @@ def prefill(op_id: str, actor: ActorDep, services: ServicesDep) -> PrefillView:
 def revert(op_id: str, actor: ActorDep, services: ServicesDep, _: NoBody = None) -> Preparation:
     """Prepare the inverse of an executed operation; nothing changes before it is confirmed."""
     return services.revert.revert(actor, op_id)
+
+
+@router.post("/operations/{op_id}/restage", operation_id="restageOperation")
+def restage(
+    op_id: str,
+    actor: ActorDep,
+    services: ServicesDep,
+    request: Annotated[ConfirmRequest | None, Body()] = None,
+) -> Preparation:
+    """Prepare a failed operation once more, on the record as it is now; nothing changes before it is confirmed."""
+    return services.restage.operation(actor, op_id, request or ConfirmRequest())
 
 
 @router.post("/operations/{op_id}/complete", operation_id="completeOperation")

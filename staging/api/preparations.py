@@ -56,3 +56,14 @@ def confirm(
     """A person's yes. Idempotent: a repeat returns the same operations."""
     confirmed = services.confirm.confirm(actor, preparation_id, request)
     return Confirmed(operations=[view_of(o, actor.locale) for o in confirmed])
+
+
+@router.post("/{preparation_id}/restage", operation_id="restagePreparation")
+def restage(
+    preparation_id: str,
+    actor: ActorDep,
+    services: ServicesDep,
+    request: Annotated[ConfirmRequest | None, Body()] = None,
+) -> Preparation:
+    """The same change on the record as it is now, with edits: a new preparation that takes this one's place."""
+    return services.restage.preparation(actor, preparation_id, request or ConfirmRequest())

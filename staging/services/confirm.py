@@ -11,13 +11,14 @@ from staging.contracts.error import ErrorCode
 from staging.contracts.preparation import ConfirmRequest
 from staging.contracts.status import StatusCode
 from staging.domain.canonical import fingerprint, payload_hash
-from staging.domain.errors import FieldProblem, Refused, Transient, invalid
+from staging.domain.errors import Refused, Transient
 from staging.domain.identity import Actor, ActorKind, new_id
 from staging.domain.intake import check_value, dump_json
 from staging.domain.operation import NewOperation, Operation
 from staging.domain.ports import Clock, ErpAdapter
 from staging.domain.seal import seal
 from staging.services.access import not_found, require_kind, visible
+from staging.services.edits import edited, edits_of
 from staging.services.prepare import PrepareService
 from staging.services.snapshot import Snapshot, SnapshotItem
 from staging.services.tell import Teller
@@ -86,14 +87,7 @@ class ConfirmService:
 
     def _as_confirmed(self, actor: Actor, snapshot: Snapshot, request: ConfirmRequest) -> Snapshot:
         """The snapshot with the person's edits, validated like any other; without edits, looked at once more."""
-        edits = {int(k): v for k, v in request.item_edits.items() if k.isascii() and k.isdigit()}
-        if request.edits:
-            edits.setdefault(0, request.edits)
-        if len(edits) != len(request.item_edits) + bool(request.edits) or any(
-            i >= len(snapshot.items) for i in edits
-        ):
-            reason = {"zh": "没有这一项操作", "en": "there is no such item in this preparation"}
-            raise invalid([FieldProblem("itemEdits", ErrorCode.FIELD_INVALID, reason)])
+        edits = edits_of(request, len(snapshot.items))
         items = [
             self._reviewed(actor, item, edits.get(index, {}), request.allow_duplicate)
             for index, item in enumerate(snapshot.items)
@@ -103,26 +97,18 @@ class ConfirmService:
     def _reviewed(
         self, actor: Actor, item: SnapshotItem, edits: dict[str, object], duplicate: bool
     ) -> SnapshotItem:
-        duplicate = duplicate or item.item.allow_duplicate
-        if not edits and duplicate == item.item.allow_duplicate:
-            self._adapter.recheck(actor, item.prepared)
+        # What did not change must still be as it was shown: pins first, then the edited whole.
+        self._adapter.recheck(actor, item.prepared)
+        if not edits and (item.item.allow_duplicate or not duplicate):
             return item
         limits = {
             "max_bytes": self._settings.payload_max_bytes,
             "max_depth": self._settings.payload_max_depth,
         }
-        # What did not change must still be as it was shown: pins first, then the edited whole.
-        self._adapter.recheck(actor, item.prepared)
-        payload = self._adapter.restore_payload(item.prepared) | check_value(edits, **limits)
-        again = item.item.model_copy(
-            update={
-                "payload": payload,
-                "source_ref": item.prepared.source_ref,
-                "record": item.prepared.target_bill_id,
-                "allow_duplicate": duplicate,
-            }
+        clean = check_value(edits, **limits)
+        return self._prepare.prepare_item(
+            actor, edited(self._adapter, item, clean, allow_duplicate=duplicate)
         )
-        return self._prepare.prepare_item(actor, again)
 
     def _rows(self, actor: Actor, snapshot: Snapshot, confirm_hash: str) -> list[NewOperation]:
         ids = [new_id() for _ in snapshot.items]

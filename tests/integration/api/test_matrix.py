@@ -40,7 +40,9 @@ MAY: dict[str, frozenset[ActorKind]] = {
     "approveOperation": frozenset({PERSON}),
     "rejectOperation": frozenset({PERSON}),
     "completeOperation": frozenset({PERSON, SERVICE}),
-    "revertOperation": frozenset({AGENT, PERSON}),
+    **dict.fromkeys(
+        ("revertOperation", "restageOperation", "restagePreparation"), frozenset({AGENT, PERSON})
+    ),
 }
 I10 = ("confirmPreparation", "approveOperation", "rejectOperation", "completeOperation", "retryOperation")
 BODIES: dict[str, dict[str, Any]] = {
@@ -52,6 +54,7 @@ BODIES: dict[str, dict[str, Any]] = {
 # An operation of whose it can be asked is at this code; elsewhere any will do.
 MAKE: dict[str, str] = {
     "retryOperation": "broken",
+    "restageOperation": "broken",
     "approveOperation": "supplier",
     "rejectOperation": "supplier",
     "completeOperation": "outsource",

@@ -202,6 +202,10 @@ class Preparer:
         )
         if twin:
             texts.want_title(form, twin.values)
+        source = None
+        if worked.source_ref:
+            source = (self._tables.form(worked.source_ref["formId"]), worked.source_ref["record"])
+            texts.want_record(source[0].id, source[1])
         texts.load()
         warnings = []
         if twin:
@@ -211,7 +215,9 @@ class Preparer:
             )
             warnings.append(PreviewWarning(code=ErrorCode.POSSIBLE_DUPLICATE.value, message=message))
         warnings += self._stock_warning(connection, actor, target, root.key)
-        preview = preview_of(form, target.own_op, root, worked.pins, texts, warnings, read=worked.read)
+        preview = preview_of(
+            form, target.own_op, root, worked.pins, texts, warnings, read=worked.read, source=source
+        )
         return Prepared(
             route=target.route(root.values().__getitem__),
             payload=worked.payload,
@@ -249,8 +255,9 @@ def _input_only(of: Form | Child, payload: Mapping[str, Any]) -> dict[str, Any]:
     children = {child.name: child for child in of.children}
     kept: dict[str, Any] = {}
     for name, value in payload.items():
-        if name in children:
-            kept[name] = [_input_only(children[name], line) for line in value]
+        if name in children and isinstance(value, list):
+            below = children[name]
+            kept[name] = [_input_only(below, v) if isinstance(v, Mapping) else v for v in value]
         elif name not in fields or fields[name].accepts_input:
             kept[name] = value  # names that are no field are a line's id and remove
     return kept
