@@ -75,7 +75,7 @@ class IntrospectAuthenticator:
         body = b""
         headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
         with self._client.stream("GET", self._url, headers=headers) as response:
-            for part in response.iter_bytes(4096):
+            for part in response.iter_bytes():
                 body += part
                 if len(body) > _MAX_ANSWER or time.monotonic() > deadline:
                     raise _away("an answer without end")
