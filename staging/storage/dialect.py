@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any, TypeAlias
 
-from sqlalchemy import DateTime, Dialect, Float, Numeric, String, Text, literal
+from sqlalchemy import DateTime, Dialect, Float, Numeric, SmallInteger, String, Text, func, literal
 from sqlalchemy.dialects import mysql
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import BindParameter, ColumnElement
 from sqlalchemy.sql.functions import FunctionElement
-from sqlalchemy.types import TypeDecorator, TypeEngine
+from sqlalchemy.types import NullType, TypeDecorator, TypeEngine
 
 # Arithmetic in the context's 28 digits would round an amount of up to 38 before it is looked at.
 _WIDE = Context(prec=200)
@@ -117,6 +117,33 @@ class IdString(TypeDecorator[str]):
                 mysql.VARCHAR(self.length, charset="utf8mb4", collation="utf8mb4_bin")
             )
         return dialect.type_descriptor(String(self.length))
+
+
+class Flag(TypeDecorator[int]):
+    """1 or 0 in whatever column an ERP keeps yes and no: integer, boolean, BIT(1). Compare with ``flag_is``."""
+
+    impl = SmallInteger
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        # PostgreSQL is not told a type, so that it takes the text '1' for what the column is.
+        return dialect.type_descriptor(NullType() if dialect.name == "postgresql" else SmallInteger())
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        if value is None:
+            return None
+        return str(int(value)) if dialect.name == "postgresql" else int(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> int | None:
+        if value is None:
+            return None
+        return int(any(value)) if isinstance(value, bytes) else int(value)
+
+
+def flag_is(column: ColumnElement[Any], wanted: bool) -> ColumnElement[bool]:
+    """``column`` (of type ``Flag``) is on, or off; empty counts as off."""
+    same: ColumnElement[bool] = func.coalesce(column, literal(0, Flag())) == literal(int(wanted), Flag())
+    return same
 
 
 class JsonText(TypeDecorator[str]):

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import (
+    Boolean,
     Column,
     Date,
     Engine,
@@ -22,6 +23,7 @@ from sqlalchemy import (
     text,
     update,
 )
+from sqlalchemy.dialects import mysql
 
 from staging.contracts.error import ErrorCode
 from staging.contracts.form import Catalogue
@@ -65,7 +67,9 @@ def _amount(name: str, scale: int) -> Column[Any]:
 
 
 def _state(name: str, word: str) -> list[Column[Any]]:
-    return [Column(f"b{name}", SmallInteger), _id(f"s{word}Person"), Column(f"t{word}Date", UtcDateTime)]
+    # What ERPs keep yes and no in differs; here it is BOOLEAN on PostgreSQL and BIT(1) on the MySQL family.
+    flag = SmallInteger().with_variant(Boolean(), "postgresql").with_variant(mysql.BIT(1), "mysql", "mariadb")
+    return [Column(f"b{name}", flag), _id(f"s{word}Person"), Column(f"t{word}Date", UtcDateTime)]
 
 
 def _states() -> list[Column[Any]]:

@@ -41,6 +41,18 @@ def test_all_lines_with_something_left_are_taken_by_default(shop: Shop) -> None:
     }
 
 
+def test_the_preview_names_the_source_and_every_line(shop: Shop) -> None:
+    preview = _generate(shop).preview
+    source = preview.fields[0]
+    assert (source.field, source.label, source.new_text) == ("sourceRef", "来源申请单", "QGD0001")
+    (section,) = preview.children
+    shown = [{f.field: f.new_text for f in line.fields} for line in section.lines]
+    assert [(line["product"], line["quantity"]) for line in shown] == [
+        ("铜版纸", "60.000"),
+        ("胶版纸", "50.000"),
+    ]
+
+
 def test_what_was_shown_is_what_is_made_and_the_source_knows_it(shop: Shop) -> None:
     prepared = _generate(shop, [{"id": "rl2", "quantity": "20"}], memo="急")
     outcome = shop.execute(shop.execution(prepared))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from staging.contracts.error import ErrorCode as E
@@ -61,6 +63,16 @@ def test_an_invalid_record_cannot_be_chosen(shop: Shop) -> None:
         error = _refused(shop, given)
         assert error.code == E.REFERENCE_NOT_FOUND
         assert "作废" in error.message("zh")
+
+
+def test_a_payload_full_of_mistakes_is_answered_in_time(shop: Shop) -> None:
+    parts = [{"name": str(n), "quantity": 1, "product": f"宣纸{n}", f"nix{n}": 1} for n in range(400)]
+    begun = time.monotonic()
+    error = shop.refusal(
+        "quote", "create", payload={"customer": "x", **{f"feld{n}": 1 for n in range(2000)}, "parts": parts}
+    )
+    assert time.monotonic() - begun < 5
+    assert len(error.details) == 100
 
 
 def test_references_of_lines_are_reported_by_path(shop: Shop) -> None:

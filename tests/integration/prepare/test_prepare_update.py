@@ -122,7 +122,7 @@ def test_lines_that_make_no_sense_are_bad_fields(shop: Shop, lines: list[Any], p
 
 
 def test_a_change_that_changes_nothing_is_refused(shop: Shop) -> None:
-    payload = {"title": "画册", "parts": [{"id": "l1", "price": "1.0"}]}
+    payload = {"title": "画册", "customer": "KH0001", "parts": [{"id": "l1", "price": "1.0"}]}
     assert shop.refusal("quote", "update", record="q1", payload=payload).code == E.BUSINESS_RULE
     assert shop.refusal("quote", "update", record="q1", payload={}).code == E.BUSINESS_RULE
 

@@ -26,11 +26,13 @@ from sqlalchemy.exc import StatementError
 
 from staging.storage.dialect import (
     ExactDecimal,
+    Flag,
     IdString,
     JsonText,
     UtcDateTime,
     db_now,
     db_now_plus,
+    flag_is,
     sortable,
 )
 
@@ -127,6 +129,33 @@ def test_amounts_sort_by_size(things: Engine) -> None:
     with things.connect() as connection:
         read = connection.execute(select(thing.c.money).order_by(sortable(thing.c.money))).scalars().all()
     assert read == sorted(values)
+
+
+@pytest.mark.parametrize(
+    ("engine_name", "kind"),
+    [
+        ("postgresql", "BOOLEAN"),
+        ("postgresql", "SMALLINT"),
+        ("mariadb", "BIT(1)"),
+        ("mariadb", "TINYINT(1)"),
+        ("mariadb", "BOOLEAN"),
+        ("sqlite", "INTEGER"),
+        ("sqlite", "BOOLEAN"),
+    ],
+)
+def test_a_flag_is_yes_or_no_in_whatever_column(engine: Engine, engine_name: str, kind: str) -> None:
+    if engine.dialect.name != engine_name:
+        pytest.skip(f"{kind} is of {engine_name}")
+    flags = Table("flags", MetaData(), Column("id", Integer, primary_key=True), Column("on_", Flag))
+    with engine.begin() as connection:
+        connection.execute(text(f"CREATE TABLE flags (id INTEGER PRIMARY KEY, on_ {kind} NULL)"))
+        connection.execute(
+            insert(flags), [{"id": 1, "on_": 1}, {"id": 2, "on_": False}, {"id": 3, "on_": None}]
+        )
+        connection.execute(flags.update().where(flags.c.id == 1, flag_is(flags.c.on_, True)).values(on_=True))
+        assert connection.execute(select(flags.c.on_).order_by(flags.c.id)).scalars().all() == [1, 0, None]
+        off = select(flags.c.id).where(flag_is(flags.c.on_, False)).order_by(flags.c.id)
+        assert connection.execute(off).scalars().all() == [2, 3]
 
 
 def test_ids_that_differ_in_case_are_two(things: Engine) -> None:

@@ -40,13 +40,14 @@ _KINDS: tuple[tuple[type[TypeEngine[Any]], Kind], ...] = (
     (types.Date, Kind.DATE),
     (types.String, Kind.TEXT),
 )
+_FLAGS = {Kind.INTEGER, Kind.BOOLEAN, Kind.BITS}
 _FITTING: dict[FieldType, set[Kind]] = {
     FieldType.STRING: {Kind.TEXT},
     FieldType.TEXT: {Kind.TEXT},
     FieldType.REFERENCE: {Kind.TEXT},
     FieldType.INTEGER: {Kind.INTEGER, Kind.EXACT},
     FieldType.DECIMAL: {Kind.EXACT},
-    FieldType.BOOLEAN: {Kind.INTEGER},
+    FieldType.BOOLEAN: _FLAGS,
     FieldType.DATE: {Kind.DATE},
     FieldType.DATETIME: {Kind.DATETIME},
     FieldType.CHOICE: {Kind.TEXT},
@@ -64,6 +65,13 @@ def as_key(path: str, name: str, column: LiveColumn) -> Iterator[Problem]:
         yield Problem(
             path, f"{name} 不是文本列（{column.type}）", f"{name} is no text column ({column.type})"
         )
+
+
+def as_flag(path: str, name: str, column: LiveColumn) -> Iterator[Problem]:
+    """State columns hold yes or no."""
+    if kind_of(column) not in _FLAGS:
+        zh, en = f"{name} 不是是/否列（{column.type}）", f"{name} is no yes/no column ({column.type})"
+        yield Problem(path, zh, en)
 
 
 def field_problems(path: str, field: FormField, column: LiveColumn, dialect: str) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from staging.contracts.form import Catalogue, Child, Form, FormField
 from staging.contracts.preparation import OpType
 from staging.storage.engine import read_connection
-from workers.erp.checks.column_types import as_key, field_problems
+from workers.erp.checks.column_types import as_flag, as_key, field_problems
 from workers.erp.checks.problem import Problem
 from workers.erp.checks.reflect import Database, LiveTable
 from workers.erp.checks.scope import Scope, scopes
@@ -73,6 +73,8 @@ def _level(scope: Scope, live: LiveTable, database: Database) -> Iterator[Proble
             yield _no_column(f"{scope.path} ({word})", live.name, column)
         elif word in ("key", "parent", "tenant"):
             yield from as_key(f"{scope.path} ({word})", column, found)
+        elif column in scope.flags():
+            yield from as_flag(f"{scope.path} ({word})", column, found)
     if not live.is_unique({scope.of.key}):
         zh, en = f"{scope.of.key} 不是主键也无唯一索引", f"{scope.of.key} is neither primary key nor unique"
         yield Problem(f"{scope.path}.key", zh, en)

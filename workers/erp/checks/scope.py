@@ -27,6 +27,12 @@ class Scope:
     def field_path(self, field: FormField) -> str:
         return f"{self.path}.fields[{field.name}]"
 
+    def flags(self) -> set[str]:
+        """Columns of the form's states, which are yes or no."""
+        if isinstance(self.of, Child):
+            return set()
+        return {stamp.column for stamp in (self.of.states.examined, self.of.states.invalid) if stamp}
+
     def system_columns(self) -> dict[str, str]:
         """Columns that only the system writes: column → what it is."""
         found = {self.of.key: "key"}

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, ColumnElement, MetaData, SmallInteger, Table
+from sqlalchemy import BigInteger, Column, ColumnElement, MetaData, Table
 from sqlalchemy.types import TypeEngine
 
 from staging.contracts.error import ErrorCode
 from staging.contracts.form import Catalogue, Child, Form, FormField, Generate, Stamp, StockEffect, Tenancy
 from staging.domain.errors import Refused
 from staging.domain.identity import Tenant
-from staging.storage.dialect import ExactDecimal, IdString, UtcDateTime
+from staging.storage.dialect import ExactDecimal, Flag, IdString, UtcDateTime
 from workers.erp.sql.values import sql_type
 
 KEY = IdString(64)
@@ -157,7 +157,7 @@ class _Columns:
 
     def add_state(self, stamp: Stamp | None) -> None:
         if stamp:
-            self.add(stamp.column, SmallInteger())
+            self.add(stamp.column, Flag())
             self.add(stamp.by, USER)
             self.add(stamp.at, UtcDateTime())
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Column, Connection, func, select
+from sqlalchemy import Column, Connection, select
 
 from staging.contracts.form import Form
 from staging.domain.identity import Tenant
+from staging.storage.dialect import flag_is
 from workers.erp.sql.catalogue_tables import CatalogueTables
 from workers.erp.sql.change import Node
 from workers.erp.sql.values import to_json, to_sql
@@ -34,7 +35,7 @@ def find_duplicate(
     terms = [master.column(n) == to_sql(master.fields[n], value) for n, value in values.items()]
     statement = select(*columns).where(*master.of_tenant(tenant), *terms, master.key != root.key)
     if form.states.invalid:
-        statement = statement.where(func.coalesce(master.named(form.states.invalid.column), 0) == 0)
+        statement = statement.where(flag_is(master.named(form.states.invalid.column), False))
     for key, *found in connection.execute(statement.order_by(master.key).limit(_LOOKED_AT)):
         # Equal in SQL may be less than equal (case, trailing blanks): the same decision on every engine.
         if [to_json(master.fields[n], v) for n, v in zip(names, found, strict=True)] == list(values.values()):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import Column, ColumnElement, Connection, and_, or_, select
 
 from staging.contracts.error import ErrorCode
 from staging.contracts.form import Child, Default, FieldType, Form, FormField, Reference
@@ -14,6 +14,7 @@ from staging.contracts.query import AppliedSort, PageRequest, QueryRequest, Quer
 from staging.domain.errors import Refused
 from staging.domain.identity import Actor
 from staging.domain.query import plan
+from staging.storage.dialect import flag_is
 from workers.erp.handlers import HandlerRegistry
 from workers.erp.sql.catalogue_tables import CatalogueTables
 from workers.erp.sql.change import Node
@@ -146,7 +147,7 @@ class Lookups:
         paging = plan(request, (), "id", (AppliedSort(field="id", direction="ASC"),), actor.locale)
         terms: list[ColumnElement[bool]] = list(master.of_tenant(actor.tenant))
         if reference.valid_only and form.states.invalid:
-            terms.append(func.coalesce(master.named(form.states.invalid.column), 0) == 0)
+            terms.append(flag_is(master.named(form.states.invalid.column), False))
         searched = [
             master.column(n) for n in shown if master.fields[n].type in (FieldType.STRING, FieldType.TEXT)
         ]

@@ -52,14 +52,20 @@ def preview_of(
     warnings: Sequence[PreviewWarning],
     *,
     read: Mapping[str, Sequence[str]],
+    source: tuple[Form, str] | None = None,
 ) -> Preview:
-    """The preview of a worked-out change; ``texts`` are loaded. ``read``: child → fields shown of lines that stay."""
+    """The preview of a worked-out change; ``texts`` are loaded. ``read``: child → fields shown of lines that stay.
+
+    ``source``: form and key of what is generated from.
+    """
     locale = texts.locale
     label = form.label.text(locale)
     record = texts.title(form, root.key, root.old) if root.key else ""
     word = op_label(op, locale)
     title = f"{word}{label}" if locale == "zh" else f"{word} {label.lower()}"
     fields = list(_changes(root, texts, (f for f in root.fields.values() if not f.computed)))
+    if source:
+        fields.insert(0, _source_change(*source, texts))
     if op in _STATE_AFTER and not (op is OpType.DELETE and form.operations[op].physical):
         fields.append(_state_change(op, pins, texts))
     return Preview(
@@ -111,6 +117,17 @@ def _state_change(op: OpType, pins: Pins, texts: Texts) -> FieldChange:
         new=after,
         old_text=yes if pin.value else no,
         new_text=yes if after else no,
+    )
+
+
+def _source_change(form: Form, key: str, texts: Texts) -> FieldChange:
+    label = form.label.text(texts.locale)
+    return FieldChange(
+        field="sourceRef",
+        label=f"来源{label}" if texts.locale == "zh" else f"From {label.lower()}",
+        type="reference",
+        new=key,
+        new_text=texts.record(form.id, key),
     )
 
 

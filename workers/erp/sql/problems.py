@@ -11,7 +11,8 @@ from staging.contracts.form import Child, Form, FormField
 from staging.domain.errors import FieldProblem, invalid
 from staging.domain.intake import sanitize_text
 
-_MOST = 100  # further ones are counted, not listed
+_MOST = 100  # further ones are not listed
+_HELPED = 20  # whoever has more unknown names than this is not helped by suggestions, which take time
 
 
 class Problems:
@@ -39,7 +40,7 @@ class Problems:
 
     def unknown(self, path: str, name: str, of: Form | Child) -> None:
         """A name the form does not have; says which ones come near."""
-        near = close_names(name, of)
+        near = close_names(name, of) if len(self.found) < _HELPED else []
         shown = sanitize_text(name, 60)
         zh, en = f"没有字段“{shown}”", f'there is no field "{shown}"'
         if near:

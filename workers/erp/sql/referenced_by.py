@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Connection, Select, func, select
+from sqlalchemy import Column, Connection, Select, select
 
 from staging.contracts.error import ErrorCode
 from staging.contracts.form import Form
 from staging.domain.errors import Refused
 from staging.domain.identity import Tenant
+from staging.storage.dialect import flag_is
 from workers.erp.sql.catalogue_tables import CatalogueTables, RowTable
 
 
@@ -47,5 +48,5 @@ def _first(tables: CatalogueTables, tenant: Tenant, path: str, key: str) -> Sele
         upper = table
     statement = statement.where(upper.column(field) == key)
     if form.states.invalid:
-        statement = statement.where(func.coalesce(master.named(form.states.invalid.column), 0) == 0)
+        statement = statement.where(flag_is(master.named(form.states.invalid.column), False))
     return statement.limit(1)

@@ -26,6 +26,7 @@ _BATCH = 200  # values per statement
 _MOST_CANDIDATES = 10
 _NEAR = 5
 _NEAR_POOL = 50
+_SEARCHES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ class References:
     ) -> None:
         self._connection, self._tables, self._tenant = connection, tables, tenant
         self._problems, self._ids_only = problems, ids_only
+        self._searches = 0
 
     def resolve(self, wanted: Sequence[Wanted]) -> None:
         """Replace each value by the key of its record; what cannot be resolved goes to ``problems``."""
@@ -114,10 +116,15 @@ class References:
             self._problems.add(one.path, ErrorCode.REFERENCE_NOT_FOUND, {"zh": zh, "en": en})
         else:
             zh, en = f"找不到{form.label.zh}“{one.raw}”", f'there is no {form.label.en} "{one.raw}"'
-            near = [] if self._ids_only else self._near(form, one)
+            near = self._near(form, one) if self._may_search() else []
             self._problems.add(
                 one.path, ErrorCode.REFERENCE_NOT_FOUND, {"zh": zh, "en": en}, _candidates(one, near)
             )
+
+    def _may_search(self) -> bool:
+        """Looking for what is near takes statements; a payload of mistakes gets a few, not hundreds."""
+        self._searches += 1
+        return not self._ids_only and self._searches <= _SEARCHES
 
     def _matching(
         self, form: Form, names: Sequence[str], ones: Sequence[Wanted], texts: Sequence[str], *, fold: bool

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, func
+from sqlalchemy import ColumnElement
 
 from staging.contracts.error import ErrorCode
 from staging.contracts.form import Form, Stamp
 from staging.contracts.preparation import OpType
 from staging.domain.errors import Refused
+from staging.storage.dialect import flag_is
 from workers.erp.sql.catalogue_tables import RowTable
 
 
@@ -56,10 +57,7 @@ def state_columns(form: Form) -> list[str]:
 
 def guard(form: Form, master: RowTable, required: Required) -> list[ColumnElement[bool]]:
     """``required`` as WHERE terms; an empty flag counts as 0."""
-    return [
-        func.coalesce(master.named(stamp.column), 0) == int(wanted)
-        for _, stamp, wanted in _terms(form, required)
-    ]
+    return [flag_is(master.named(stamp.column), wanted) for _, stamp, wanted in _terms(form, required)]
 
 
 def check(form: Form, flags: Mapping[str, object], required: Required) -> None:

@@ -56,10 +56,10 @@ def move_stock(ctx: WriteContext, form: Form, moves: Iterable[Move]) -> dict[Pla
 
     All or nothing: raises business_rule naming product, have and need, before anything is written.
     """
-    effect = _effect(form)
     wanted = _added_up(moves)
     if not wanted:
         return {}
+    effect = _effect(form)
     table = ctx.tables.stock(form.id)
     incoming = [place for place, move in wanted.items() if move.quantity > 0]
     if incoming and len(_rows(ctx, form, effect, table, incoming, lock=False)) < len(incoming):

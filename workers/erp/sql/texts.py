@@ -28,8 +28,16 @@ class Texts:
 
     def want(self, field: FormField, value: Any) -> None:
         """Note that the text of ``value`` will be asked for."""
-        if field.reference and isinstance(value, str) and (field.reference.form, value) not in self._titles:
-            self._wanted[field.reference.form].add(value)
+        if field.reference and isinstance(value, str):
+            self.want_record(field.reference.form, value)
+
+    def want_record(self, form_id: str, key: str) -> None:
+        if (form_id, key) not in self._titles:
+            self._wanted[form_id].add(key)
+
+    def record(self, form_id: str, key: str) -> str:
+        """The title of a record that was wanted and loaded; its key if there is none."""
+        return self._titles.get((form_id, key), key)
 
     def want_nodes(self, nodes: Iterable[Node]) -> None:
         """All references of these rows, before and after."""
@@ -73,7 +81,7 @@ class Texts:
                     (c.label.text(self.locale) for c in field.choices if c.value == value), str(value)
                 )
             case FieldType.REFERENCE if field.reference:
-                return self._titles.get((field.reference.form, value), str(value))
+                return self.record(field.reference.form, str(value))
             case FieldType.DATETIME:
                 return str(value).replace("T", " ").replace("Z", " UTC")
             case _:

@@ -10,12 +10,12 @@ from datetime import date, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-from sqlalchemy import BigInteger, Date, SmallInteger, String, Text
+from sqlalchemy import BigInteger, Date, String, Text
 from sqlalchemy.types import TypeEngine
 
 from staging.contracts.form import FieldType, FormField
 from staging.domain.canonical import decimal_text, utc_text
-from staging.storage.dialect import ExactDecimal, IdString, UtcDateTime
+from staging.storage.dialect import ExactDecimal, Flag, IdString, UtcDateTime
 
 _KEY = IdString(64)
 
@@ -28,7 +28,7 @@ def sql_type(field: FormField) -> TypeEngine[Any]:
         case FieldType.INTEGER:
             return BigInteger()
         case FieldType.BOOLEAN:
-            return SmallInteger()
+            return Flag()
         case FieldType.DATE:
             return Date()
         case FieldType.DATETIME:

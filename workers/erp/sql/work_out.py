@@ -185,6 +185,8 @@ class _Work:
         )
         references.resolve(wanted_references(root.touched()))
         if not ask.trusted:
+            _drop_unchanged(root)
+        if not ask.trusted:
             defaults = Defaults(self._connection, self._tables, ask.actor, ask.now, ask.today)
             for _ in range(_ROUNDS):
                 before = {id(node): set(node.new) for node in root.walk()}
@@ -222,3 +224,11 @@ class _Work:
             {"record": title},
             candidates=({"id": found, **shown, "label": title},),
         )
+
+
+def _drop_unchanged(root: Node) -> None:
+    """A reference given by name may turn out to be the one that is stored."""
+    for node in root.touched():
+        if node.action == "change":
+            for name in [n for n, value in node.new.items() if value == node.old.get(n)]:
+                del node.new[name]
