@@ -107,7 +107,7 @@ def complete(op_id: str, request: Completion, actor: ActorDep, services: Service
 
 @router.get("/todos", operation_id="getTodos")
 def todos(
-    actor: ActorDep, services: ServicesDep, limit: Annotated[int, Query(ge=1, le=200)] = 50
+    actor: ActorDep, services: ServicesDep, limit: Annotated[int, Query(ge=1, le=100)] = 50
 ) -> TodoView:
     """ "My AI todos": what waits for me, then what runs, then what ended lately."""
     found = services.inspect.todos(actor)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from staging.contracts.error import Wire
+from staging.contracts.moment import Moment
 from staging.contracts.status import Status
 
 
@@ -39,7 +40,7 @@ class PrepareItem(Wire):
     payload: dict[str, Any] = Field(default_factory=dict)
     source_ref: dict[str, Any] | None = None
     depends_on: list[str] = Field(default_factory=list, max_length=50)
-    not_before: datetime | None = None
+    not_before: Moment | None = None
     expires_in: int | None = Field(default=None, gt=0, le=31_536_000)
     allow_duplicate: bool = False
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from staging.contracts.error import ErrorCode
 from staging.contracts.status import StatusCode
 from staging.domain.errors import Refused
 from staging.domain.identity import Actor, ActorKind
 from staging.domain.operation import Operation
 from staging.domain.ports import ErpAdapter, Route
+from staging.storage import operations
 
+_LONGEST_ID = 64
 _WHOLE_TENANT = {ActorKind.OPERATOR, ActorKind.SERVICE, ActorKind.SYSTEM}
 
 
@@ -51,6 +55,14 @@ def may_approve(actor: Actor, operation: Operation, adapter: ErpAdapter) -> bool
         and operation.maker != actor.user_id
         and adapter.may_approve(actor, route_of(operation))
     )
+
+
+def fetch(connection: Any, actor: Actor, op_id: str, adapter: ErpAdapter) -> Operation:
+    """Read the operation if the actor may see it; raises operation_not_found otherwise, also for what cannot be an id
+    (not every database would even take it as a value)."""
+    if not op_id.isprintable() or len(op_id) > _LONGEST_ID:
+        raise not_found()
+    return visible(actor, operations.get(connection, actor.tenant, op_id), adapter)
 
 
 def visible(actor: Actor, operation: Operation | None, adapter: ErpAdapter) -> Operation:

@@ -14,7 +14,7 @@ from staging.domain.intake import sanitize_text
 from staging.domain.lifecycle import Verb, sources
 from staging.domain.operation import Operation
 from staging.domain.ports import ErpAdapter
-from staging.services.access import may_approve, moved_on, not_found, require_kind, visible
+from staging.services.access import fetch, may_approve, moved_on, not_found, require_kind
 from staging.services.confirm import code_after_waiting
 from staging.services.tell import Teller
 from staging.storage import audit, operations
@@ -121,7 +121,7 @@ class ControlService:
         message: str = "",
     ) -> Operation:
         with self._store.read() as connection:
-            operation = visible(actor, operations.get(connection, actor.tenant, op_id), self._adapter)
+            operation = fetch(connection, actor, op_id, self._adapter)
         check(operation)
 
         def work(unit: UnitOfWork) -> bool:

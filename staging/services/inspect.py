@@ -10,8 +10,8 @@ from staging.contracts.status import Status, StatusCode
 from staging.domain.identity import Actor
 from staging.domain.operation import Operation, link_for
 from staging.domain.ports import ErpAdapter
-from staging.services.access import may_approve, moved_on, visible
-from staging.storage import journal, operations, search
+from staging.services.access import fetch, may_approve, moved_on
+from staging.storage import journal, search
 from staging.storage.unit_of_work import QueueStore
 
 _POLL_S = 0.2
@@ -34,8 +34,7 @@ class InspectService:
     def get(self, actor: Actor, op_id: str) -> Operation:
         """Raises operation_not_found for what is missing and for what the actor may not see alike."""
         with self._store.read() as connection:
-            operation = operations.get(connection, actor.tenant, op_id)
-        return visible(actor, operation, self._adapter)
+            return fetch(connection, actor, op_id, self._adapter)
 
     def prefill(self, actor: Actor, op_id: str) -> Operation:
         """An operation that waits for the user in the ERP's form. Raises state_conflict for one that does not."""

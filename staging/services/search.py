@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from typing import Annotated
 
 from pydantic import Field, ValidationError
 
 from staging.contracts.error import ErrorCode, Wire
+from staging.contracts.moment import Moment
 from staging.contracts.query import AppliedSort, QueryRequest, QueryResult
 from staging.domain.errors import FieldProblem, invalid
 from staging.domain.identity import Actor, ActorKind
@@ -22,14 +23,14 @@ class OperationFilter(Wire):
     """All given conditions hold. ``user`` is for operators; times are UTC, ``createdTo`` exclusive."""
 
     status: list[str] = Field(default_factory=list, max_length=20)
-    code: list[int] = Field(default_factory=list, max_length=40)
+    code: list[Annotated[int, Field(ge=0, le=999)]] = Field(default_factory=list, max_length=40)
     form_id: list[str] = Field(default_factory=list, max_length=50)
     op_type: list[str] = Field(default_factory=list, max_length=20)
     user: list[str] = Field(default_factory=list, max_length=50)
     conversation_id: str = ""
     preparation_id: str = ""
-    created_from: datetime | None = None
-    created_to: datetime | None = None
+    created_from: Moment | None = None
+    created_to: Moment | None = None
 
 
 class SearchService:
@@ -57,15 +58,13 @@ class SearchService:
         values = given.model_dump()
         if actor.kind not in (ActorKind.OPERATOR, ActorKind.SERVICE):
             values["user"] = [actor.user_id]
-        for name in ("created_from", "created_to"):
-            if values[name] is not None and values[name].tzinfo is None:
-                reason = {"zh": "时间须带时区", "en": "a time needs its time zone"}
-                raise invalid([FieldProblem(f"filter.{name}", ErrorCode.FIELD_INVALID, reason)])
         return search.Conditions(**values)
 
 
 def _problem(entry: dict[str, object]) -> FieldProblem:
     location = entry["loc"]
     path = "filter." + ".".join(str(p) for p in location) if isinstance(location, tuple) else "filter"
-    unknown = entry["type"] == "extra_forbidden"
-    return FieldProblem(path, ErrorCode.FIELD_UNKNOWN if unknown else ErrorCode.FIELD_INVALID)
+    if entry["type"] == "extra_forbidden":
+        return FieldProblem(path, ErrorCode.FIELD_UNKNOWN)
+    reason = {"zh": f"值不合法（{entry['type']}）", "en": str(entry["msg"])}
+    return FieldProblem(path, ErrorCode.FIELD_INVALID, reason)
