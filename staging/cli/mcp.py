@@ -105,12 +105,13 @@ def _http(settings: Settings, host: str, port: int, security: TransportSecurityS
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A bound socket. Raises unavailable where the address cannot be had."""
+    """A listening socket. Raises unavailable where the address cannot be had."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        listening.listen(1024)  # from here on clients wait instead of being refused
     except OSError as error:
         listening.close()
         text = {

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mcp import Client, types
-from mcp.client.session import ClientRequestContext
+from mcp.client.session import ClientRequestContext, ElicitationFnT
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
@@ -21,7 +21,6 @@ from tests.support.processes import ROOT, LoggedProcess
 
 MCP_COMMAND = (sys.executable, "-m", "staging.cli.main", "mcp")
 LEGACY, MODERN = "legacy", "2026-07-28"
-Elicit = Callable[[ClientRequestContext, types.ElicitRequestParams], Awaitable[types.ElicitResult]]
 
 
 class McpProcess(LoggedProcess):
@@ -49,8 +48,10 @@ class Person:
     )
     shown: list[str] = field(default_factory=list)
 
-    async def __call__(self, _: ClientRequestContext, asked: types.ElicitRequestParams) -> types.ElicitResult:
-        self.shown.append(asked.message)
+    async def __call__(
+        self, context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult:
+        self.shown.append(params.message)
         return self.reply
 
 
@@ -105,7 +106,7 @@ async def over_stdio(
     token: str,
     *,
     person_token: str = "",
-    person: Elicit | None = None,
+    person: ElicitationFnT | None = None,
     mode: str = LEGACY,
 ) -> AsyncIterator[Agent]:
     """A client that starts the server as a child; ``person``: who answers, None where the client cannot ask."""
@@ -122,7 +123,7 @@ async def over_http(
     token: str,
     *,
     person_token: str = "",
-    person: Elicit | None = None,
+    person: ElicitationFnT | None = None,
     mode: str = LEGACY,
 ) -> AsyncIterator[Agent]:
     """A client of a running ``McpProcess``."""
@@ -133,5 +134,3 @@ async def over_http(
         transport = streamable_http_client(url, http_client=http)
         async with Client(transport, elicitation_callback=person, mode=mode) as client:
             yield Agent(client)
-
-

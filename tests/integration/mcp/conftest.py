@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from mcp.client.session import ElicitationFnT
 
 from staging.domain.identity import Tenant
 from tests.support.api import AGENT, B001, PERSON, Door, open_door
-from tests.support.mcp import LEGACY, MODERN, Agent, Elicit, McpProcess, over_http, over_stdio
+from tests.support.mcp import LEGACY, MODERN, Agent, McpProcess, over_http, over_stdio
 from tests.support.private import EmbeddedRedis
 
 WAYS = [(transport, mode) for transport in ("stdio", "http") for mode in (LEGACY, MODERN)]
@@ -45,7 +46,12 @@ class Way:
 
     @asynccontextmanager
     async def agent(
-        self, user: str, *, person: Elicit | None = None, tenant: Tenant = B001, person_token: str | None = None
+        self,
+        user: str,
+        *,
+        person: ElicitationFnT | None = None,
+        tenant: Tenant = B001,
+        person_token: str | None = None,
     ) -> AsyncIterator[Agent]:
         """An agent of ``user``. ``person_token``: None means that of the same user where there is a ``person``."""
         token = self.door.token(user, AGENT, tenant)
@@ -72,5 +78,3 @@ def way(request: pytest.FixtureRequest, door: Door) -> Way:
 def plain(door: Door, mcp_http: McpProcess) -> Way:
     """The quickest way, for what does not depend on it."""
     return Way("http", LEGACY, door, mcp_http)
-
-

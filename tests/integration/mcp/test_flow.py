@@ -33,7 +33,9 @@ def customers(door: Door, name: str) -> int:
 async def test_the_whole_job_over_every_transport_and_revision(way: Way) -> None:
     name, person = word(), Person()
     async with way.agent("u-lin", person=person) as agent:
-        (form,) = [f for f in (await agent.call("find_forms", q="客户"))["forms"] if f["formId"] == "customer"]
+        (form,) = [
+            f for f in (await agent.call("find_forms", q="客户"))["forms"] if f["formId"] == "customer"
+        ]
         assert {o["opType"] for o in form["operations"]} >= {"create", "update"}
         found = await agent.call("query_records", formId="customer", page={"size": 3})
         assert len(found["items"]) == 3
@@ -67,7 +69,9 @@ async def test_the_whole_job_over_every_transport_and_revision(way: Way) -> None
 
 async def test_a_registered_command_is_prepared_by_its_own_typed_tool(way: Way) -> None:
     async with way.agent("u-lin") as agent:
-        product = (await agent.call("query_records", formId="product", filter={"type": "finished"}))["items"][0]
+        product = (await agent.call("query_records", formId="product", filter={"type": "finished"}))["items"][
+            0
+        ]
         options = await agent.call("field_options", formId="sales_order", field="customer", q="KH0001")
         (customer,) = options["items"]
         line = {"product": product["values"]["number"], "quantity": "2"}
@@ -103,7 +107,10 @@ async def test_what_is_listed_is_typed_and_honest(way: Way) -> None:
     assert "record" not in create["properties"]
     payload = create["properties"]["payload"]
     assert payload["required"] == ["customer", "lines"]
-    assert (payload["properties"]["lines"]["minItems"], payload["properties"]["lines"]["maxItems"]) == (1, 200)
+    assert (payload["properties"]["lines"]["minItems"], payload["properties"]["lines"]["maxItems"]) == (
+        1,
+        200,
+    )
     line = create["$defs"][payload["properties"]["lines"]["items"]["$ref"].removeprefix("#/$defs/")]
     assert line["properties"]["quantity"]["type"] == "string"
     assert line["properties"]["quantity"]["pattern"].endswith(r"{1,3})?$")
