@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,22 @@ def world(standing_world: World) -> World:
 def flag(tmp_path: Path) -> Callable[[str], str]:
     """``flag("name")`` → absolute path of a file that does not exist yet."""
     return lambda name: str(tmp_path / name)
+
+
+@pytest.fixture
+def open_world(tmp_path: Path, private_redis: EmbeddedRedis) -> Iterator[MakeWorld]:
+    """``open_world("postgresql", shared=True, …settings)`` → a World with databases and a Redis of this test's own.
+
+    Its ``env`` starts workers and beats on the same.
+    """
+    with ExitStack() as stack:
+
+        def make(kind: str, *, shared: bool, **settings: str) -> World:
+            folder = tmp_path / f"{kind}-{shared}"
+            folder.mkdir()
+            where = stack.enter_context(databases(kind, shared, folder))
+            world = World(where, private_redis.url, data_dir=str(folder), **settings)
+            stack.callback(world.close)
+            return world
+
+        yield make

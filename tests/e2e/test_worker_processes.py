@@ -1,0 +1,179 @@
+"""Real workers killed at every window of an execution, told to stop, cut off from Redis, fed with forgeries: whatever
+was accepted happens exactly once."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from staging.contracts.status import StatusCode as C
+from tests.support.fixtures import StartWorker
+from tests.support.processes import BeatProcess, WorkerProcess
+from tests.support.waiting import wait_until
+from tests.support.world import World
+from tests.support.world_fixtures import MakeWorld
+
+StartBeat = Callable[[Mapping[str, str]], BeatProcess]
+HELD = {C.RUNNING, C.UNKNOWN}
+# CONTRACT of workers.failpoints. W9 is reached where the end is a queue transaction of its own, W11 by a long batch.
+WINDOWS = ["W3", "W4", "W5", "W6", "W7", "W8", "W9", "W10", "W11", "W12"]
+
+
+def armed(world: World, action: str, windows: list[str], folder: Path) -> dict[str, str]:
+    """Settings of a worker that meets each window once."""
+    return {
+        **world.env,
+        "OPSTAGE_FAILPOINTS": ";".join(f"{window}:{action}" for window in windows),
+        "OPSTAGE_FAILPOINT_DIR": str(folder),
+    }
+
+
+def fired(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def wait_for_the_end(
+    world: World, timeout_s: float = 120.0, *, each_time: Callable[[], None] = lambda: None
+) -> None:
+    def ended() -> bool:
+        each_time()
+        return world.oracle.pending() == 0
+
+    wait_until(ended, timeout_s, "everything comes to an end", poll_s=0.25)
+
+
+def lapse_what_the_dead_hold(world: World) -> None:
+    """Instead of waiting for it. Should a live worker hold one of them, it loses its lease, which must do no harm."""
+    held = [i for i in world.oracle.accepted if world.read(i).status_code in HELD]
+    world.lapse(*held)
+
+
+class Mourning:
+    """Whenever another window has fired: lapse what its victim held, and start the worker again where it was the
+    victim."""
+
+    def __init__(self, world: World, worker: WorkerProcess, folder: Path) -> None:
+        self._world, self._worker, self._folder = world, worker, folder
+        self._known: set[str] = set()
+
+    def __call__(self) -> None:
+        new = fired(self._folder) - self._known
+        if new:
+            if "kill-main" in self._worker.env["OPSTAGE_FAILPOINTS"]:
+                self._worker.wait_exit(10)
+                self._worker.start()
+            lapse_what_the_dead_hold(self._world)
+            self._known |= new
+
+
+@pytest.mark.parametrize(
+    ("kind", "shared", "action"),
+    [
+        ("postgresql", False, "kill"),
+        ("sqlite", True, "kill"),
+        ("mariadb", False, "kill-main"),
+    ],
+)
+@pytest.mark.timeout(400)
+def test_kill_9_at_every_window_loses_nothing_and_doubles_nothing(
+    open_world: MakeWorld,
+    start_worker: StartWorker,
+    start_beat: StartBeat,
+    tmp_path: Path,
+    kind: str,
+    shared: bool,
+    action: str,
+) -> None:
+    world = open_world(kind, shared=shared, max_attempts="20")
+    folder = tmp_path / "fired"
+    folder.mkdir()
+    worker = start_worker(armed(world, action, WINDOWS, folder))
+    mourning = Mourning(world, worker, folder)
+    start_beat(world.env)
+    rows = [world.row() for _ in range(6)] + [world.row({"do": "refuse", "code": "business_rule"})]
+    world.confirm(*rows)
+    wait_for_the_end(world, each_time=mourning)
+    # A long batch, whose leases are renewed on the way; the first round's kills have made all batches short.
+    slow = world.row({"do": "sleep", "ms": 1500})
+    world.confirm(slow, *(world.row() for _ in range(3)))
+    wait_for_the_end(world, each_time=mourning)
+    assert fired(folder) == set(WINDOWS)
+    worker.kill_all()  # with a child just killed it would wait ten seconds for that one's result
+    verdict = world.oracle.verdict().require_sound()
+    assert verdict.codes == {200: 10, 422: 1}
+    assert max(world.read(i).attempt for i in world.oracle.accepted) > 1
+
+
+def test_told_to_stop_it_finishes_what_it_began_and_leaves_the_rest_untouched(
+    open_world: MakeWorld, start_worker: StartWorker, start_beat: StartBeat
+) -> None:
+    world = open_world("postgresql", shared=True)
+    first = start_worker(world.env, name="first")
+    ids = [world.stage({"do": "sleep", "ms": 100}) for _ in range(20)]
+    wait_until(lambda: C.EXECUTED in world.oracle.codes(), 20, "the first one is executed")
+    first.send(signal.SIGTERM)
+    assert first.wait_exit(15) == 0
+    assert set(world.oracle.codes()) == {C.EXECUTED, C.SUBMITTED}
+    start_worker(world.env, name="second")
+    start_beat(world.env)
+    wait_for_the_end(world)
+    assert {world.read(i).attempt for i in ids} == {1}
+    assert world.oracle.verdict().require_sound().codes == {200: 20}
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "separate"])
+def test_a_cold_shutdown_in_mid_execution_undoes_it_and_it_runs_again(
+    open_world: MakeWorld,
+    start_worker: StartWorker,
+    start_beat: StartBeat,
+    flag: Callable[[str], str],
+    shared: bool,
+) -> None:
+    world = open_world("postgresql", shared=shared)
+    first = start_worker(world.env, name="first")
+    busy = [{"do": "touch", "file": flag("begun")}, {"do": "sleep", "ms": 1500}]
+    op_id = world.stage({"do": "write"}, {"do": "once", "file": flag("once"), "steps": busy})
+    wait_until(Path(flag("begun")).exists, 20, "it has begun")
+    first.send(signal.SIGQUIT)
+    first.wait_exit(20)
+    lapse_what_the_dead_hold(world)
+    start_worker(world.env, name="second")
+    start_beat(world.env)
+    wait_for_the_end(world)
+    assert world.read(op_id).attempt <= 2
+    assert world.oracle.verdict().require_sound().codes == {200: 1}
+
+
+def test_the_soft_time_limit_ends_an_operation_that_takes_too_long_and_the_worker_goes_on(
+    open_world: MakeWorld, start_worker: StartWorker, start_beat: StartBeat
+) -> None:
+    world = open_world("sqlite", shared=True)
+    start_worker(world.env)
+    start_beat(world.env)
+    slow = world.stage({"do": "write"}, {"do": "sleep", "ms": 20_000})
+    quick = world.stage()
+    wait_for_the_end(world)
+    assert (world.code(slow), world.code(quick)) == (C.TIMED_OUT, C.EXECUTED)
+    world.oracle.verdict().require_sound()
+
+
+def test_a_payload_that_kills_its_worker_runs_out_of_attempts_and_everything_else_flows(
+    open_world: MakeWorld, start_worker: StartWorker, start_beat: StartBeat, flag: Callable[[str], str]
+) -> None:
+    world = open_world("postgresql", shared=False)
+    start_worker(world.env)
+    start_beat(world.env)
+    deadly = world.row({"do": "append", "file": flag("starts")}, {"do": "signal", "name": "SIGKILL"})
+    world.confirm(deadly, *(world.row() for _ in range(4)))
+
+    def lapse_once_it_has_killed() -> None:
+        if any(world.read(i).status_code is C.RUNNING for i in world.oracle.accepted):
+            lapse_what_the_dead_hold(world)
+
+    wait_for_the_end(world, each_time=lapse_once_it_has_killed)
+    assert len(Path(flag("starts")).read_bytes()) == world.settings.max_attempts
+    assert world.code(deadly.id) is C.UNEXPECTED
+    assert world.oracle.verdict().require_sound().codes == {200: 4, 500: 1}
