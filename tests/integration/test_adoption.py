@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, inspect, select, text
+from sqlalchemy import Engine, inspect, null, select
 from sqlalchemy.exc import IntegrityError
 
 from migrations import run
@@ -24,7 +24,6 @@ from tests.support.legacy_queue import (
     SHAPES,
     STATUSES,
     Shape,
-    in_dialect,
     kind_of,
 )
 from tests.support.migration_killer import killed_at_each_change
@@ -194,19 +193,22 @@ def test_an_adoption_killed_after_any_change_is_finished_by_the_next(
     assert legacy.content(engine) == content
 
 
-def duplicate_keys(engine: Engine) -> None:
+def make_old(engine: Engine, keys: dict[int, str | None]) -> None:
+    """The table ``OLD`` with rows of these numbers and idempotency keys."""
     OLD.create(engine)
-    OLD.fill(engine, 6)
+    OLD.fill(engine, 1 + max(keys))
+    for number, key in keys.items():
+        set_key(engine, number, key)
+
+
+def set_key(engine: Engine, number: int, key: str | None) -> None:
     with engine.begin() as connection:
-        for number, key in ((1, "twice"), (2, "twice"), (3, "once"), (4, None), (5, None)):
-            statement = 'UPDATE ai_op_queue SET "sIdempotencyKey" = :key WHERE "sId" = :id'
-            connection.execute(
-                text(in_dialect(engine, statement)), {"key": key, "id": OLD.row(number)["sId"]}
-            )
+        row = op_queue.update().where(q.sId == OLD.row(number)["sId"])
+        assert connection.execute(row.values(sIdempotencyKey=key)).rowcount == 1
 
 
 def test_duplicate_keys_are_named_and_nothing_is_changed(database_url: str, engine: Engine) -> None:
-    duplicate_keys(engine)
+    make_old(engine, {0: None, 1: "twice", 2: "twice", 3: "once", 4: None})
     before = structure(engine, OLD)
     with pytest.raises(MigrationRefused) as refusal:
         run.upgrade(database_url, Tree.QUEUE)
@@ -217,24 +219,12 @@ def test_duplicate_keys_are_named_and_nothing_is_changed(database_url: str, engi
         assert "once" not in message
         assert all(OLD.row(number)["sId"] in message for number in (1, 2))
     assert structure(engine, OLD) == before
-
-    with engine.begin() as connection:
-        connection.execute(
-            text(in_dialect(engine, 'UPDATE ai_op_queue SET "sIdempotencyKey" = NULL WHERE "sId" = :id')),
-            {"id": OLD.row(2)["sId"]},
-        )
+    set_key(engine, 2, None)  # as the message says
     assert run.upgrade(database_url, Tree.QUEUE).after == Tree.QUEUE.head
 
 
 def test_keys_that_differ_in_case_only_are_no_duplicates(database_url: str, engine: Engine) -> None:
-    OLD.create(engine)
-    OLD.fill(engine, 2)
-    with engine.begin() as connection:
-        for number, key in ((0, "Key"), (1, "KEY")):
-            statement = 'UPDATE ai_op_queue SET "sIdempotencyKey" = :key WHERE "sId" = :id'
-            connection.execute(
-                text(in_dialect(engine, statement)), {"key": key, "id": OLD.row(number)["sId"]}
-            )
+    make_old(engine, {0: "Key", 1: "KEY"})
     assert run.upgrade(database_url, Tree.QUEUE).after == Tree.QUEUE.head
 
 
@@ -243,11 +233,7 @@ def test_ids_that_are_missing_or_double_are_refused(database_url: str, engine: E
     NARROW.fill(engine, 3)
     with engine.begin() as connection:
         NARROW.insert(connection, 1)
-        connection.exec_driver_sql(
-            in_dialect(
-                engine, f"""UPDATE ai_op_queue SET "sId" = NULL WHERE "sId" = '{NARROW.row(2)["sId"]}'"""
-            )
-        )
+        connection.execute(op_queue.update().where(q.sId == NARROW.row(2)["sId"]).values(sId=null()))
     with pytest.raises(MigrationRefused) as refusal:
         run.upgrade(database_url, Tree.QUEUE)
     assert NARROW.row(1)["sId"] in refusal.value.message("zh")
