@@ -70,7 +70,7 @@ def query_records(form_id: str, request: QueryRequest, actor: ActorDep, services
     return services.databases.adapter.query_records(actor, form_id, request)
 
 
-@router.get("/forms/{form_id}/records/{record}", operation_id="getRecord")
+@router.get("/forms/{form_id}/records/{record:path}", operation_id="getRecord")
 def get_record(form_id: str, record: str, actor: ActorDep, services: ServicesDep) -> dict[str, Any]:
     """One record, by id or document number."""
     return services.databases.adapter.lookup_record(actor, form_id, record)
