@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from staging.contracts.error import ErrorCode as E
 from staging.domain.errors import OpstageError
-from staging.domain.ports import Execution
+from staging.domain.ports import Execution, Prepared
 from tests.support.shop_erp import BOSS, CLERK, STRANGER, Shop, part, quote, request_line
 
 NEW = {
@@ -84,3 +85,30 @@ def test_a_command_is_checked_like_a_form(shop: Shop) -> None:
     assert _refused(shop, shop.foreign("quote", "rename", target_bill_id="q1")).code == E.FIELD_REQUIRED
     shop.execute(shop.foreign("quote", "rename", target_bill_id="q1", payload={"title": "y"}))
     assert shop.row(quote, "q1")["sTitle"] == "y"
+
+
+def _unsealed(shop: Shop, prepared: Prepared, **more: Any) -> Execution:
+    return replace(shop.execution(prepared, **more), prepared=False)
+
+
+def test_what_was_confirmed_here_is_executed_without_a_seal_as_well(shop: Shop) -> None:
+    """No OPSTAGE_SEAL_KEY: totals and what the system fills in are in the row, and are worked out anew."""
+    for form, op, what in (
+        ("quote", "create", {"payload": NEW}),
+        ("quote", "update", {"record": "BJD202611001", "payload": {"parts": [{"id": "l1", "price": 3}]}}),
+        ("order", "generate", {"source_ref": {"formId": "request", "record": "QGD0001"}}),
+        ("quote", "examine", {"record": "BJD202611001"}),
+    ):
+        prepared = shop.prepare(form, op, **what)
+        assert shop.execute(_unsealed(shop, prepared)).result_bill_id
+    assert str(shop.row(quote, "q1")["dTotal"]) == "50.00"
+    assert str(shop.row(request_line, "rl2")["dOrdered"]) == "50.000"
+
+
+def test_without_a_seal_what_is_worked_out_has_to_be_what_was_shown(shop: Shop) -> None:
+    prepared = shop.prepare("quote", "create", payload=NEW)
+    other = _unsealed(shop, prepared, payload={**prepared.payload, "total": "2.99"})
+    assert _refused(shop, other).code == E.VERSION_CONFLICT
+    prepared = shop.prepare("quote", "update", record="q1", payload={"title": "新"})
+    shop.change(quote, "q1", sTitle="同事改的")
+    assert _refused(shop, _unsealed(shop, prepared)).code == E.VERSION_CONFLICT
