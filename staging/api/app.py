@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
-from fastapi.staticfiles import StaticFiles
 from limits import parse as parse_rate
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
@@ -17,7 +16,7 @@ from staging.api.auth.jwt import JwtAuthenticator
 from staging.api.auth.static import StaticAuthenticator
 from staging.api.door import Door
 from staging.api.hub import Hub
-from staging.api.pages import router as pages
+from staging.api.pages import native, router as pages
 from staging.bootstrap import open_services
 from staging.domain.credential import Authenticator
 from staging.settings import Settings, get_settings
@@ -40,6 +39,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         with open_services(settings) as services:
             app.state.services = services
+            native.install(app, services.databases.adapter)
             async with Hub(settings.redis_url.get_secret_value(), services.feed) as hub:
                 app.state.hub = hub
                 yield
@@ -60,7 +60,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     errors.install(app)
     app.add_middleware(Door)
     app.include_router(pages.router)
-    app.mount("/static", StaticFiles(directory=pages.STATIC))
+    app.mount("/static", pages.static_files())
     for module in (forms, preparations, operations, stream, health):
         app.include_router(module.router)
     return app

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from staging.contracts.form import Catalogue
 from staging.contracts.preparation import PrepareItem, Preview
-from staging.contracts.query import QueryRequest, QueryResult
+from staging.contracts.query import QueryInfo, QueryRequest, QueryResult
 from staging.domain.identity import Actor, Tenant
 from staging.domain.operation import Told
 
@@ -168,6 +168,12 @@ class ErpAdapter(Protocol):
     def query_records(self, actor: Actor, form_id: str, request: QueryRequest) -> QueryResult:
         """Query Framework over the form's records, within the actor's tenant and grants."""
 
+    def queries(self, actor: Actor) -> list[QueryInfo]:
+        """Registered domain queries that the actor may ask, in the actor's language."""
+
+    def run_query(self, actor: Actor, name: str, request: QueryRequest) -> QueryResult:
+        """Ask a registered query, within the actor's tenant. Raises form_not_found, forbidden, field_…, query_…"""
+
     def transaction(self) -> AbstractContextManager[ErpTransaction]:
         """BEGIN on the ERP database; rolls back on leaving unless committed. Never retries by itself."""
 
@@ -184,6 +190,14 @@ class ErpAdapter(Protocol):
         """
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class NativeForms(Protocol):
+    """What an adapter may offer besides where its ERP has no forms of its own, as the demo's: Opstage stands in."""
+
+    def save_form(self, key: str, execution: Execution) -> str:
+        """Save what the user filled in, at most once per idempotency ``key``; id of the record. Raises as ``apply``."""
 
 
 class Notifier(Protocol):

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse
-from jinja2 import Environment, FileSystemLoader, select_autoescape
+from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
+from fastapi.staticfiles import StaticFiles
 
 from staging.api.body import StrictRoute
 from staging.api.context import SESSION_COOKIE, same_origin
-from staging.api.locale import LOCALE_COOKIE, asked_locale
-from staging.api.pages.texts import texts
+from staging.api.locale import LOCALE_COOKIE
+from staging.api.pages.rendering import HERE, page
 from staging.contracts.error import ErrorCode, Wire
+from staging.contracts.status import Status, StatusCode
 from staging.domain.credential import Authenticator
 from staging.domain.errors import Refused
 from staging.domain.identity import ActorKind
 
-HERE = Path(__file__).parent
-STATIC = HERE / "static"
 router = APIRouter(route_class=StrictRoute, include_in_schema=False)
-_templates = Environment(
-    loader=FileSystemLoader(HERE / "templates"), autoescape=select_autoescape(default=True), auto_reload=False
-)
 _SESSION_S = 8 * 3600
+_YEAR_S = 31_536_000
 _ON_THE_PAGE = (ActorKind.PERSON, ActorKind.OPERATOR)
+_OWN_PAGE = re.compile(r"/(queue|form/[\w-]{1,64})?(\?[\w=&%.~-]{0,200})?\Z", re.ASCII)
 
 
 class SignIn(Wire):
@@ -35,16 +33,36 @@ class SignIn(Wire):
     token: str
 
 
+class FreshFiles(StaticFiles):
+    """Scripts and styles of one release belong together: a browser asks each time, and is told 304."""
+
+    def file_response(self, *args: Any, **kw: Any) -> Response:
+        response = super().file_response(*args, **kw)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+
+
+def static_files() -> FreshFiles:
+    return FreshFiles(directory=HERE / "static")
+
+
 @router.get("/", response_class=HTMLResponse)
-def todos_page(request: Request) -> HTMLResponse:
-    """My AI todos."""
-    return _page(request, "todos.html")
+def todos_page(request: Request, preparation: str = "") -> HTMLResponse:
+    """My AI todos; with ``preparation`` (an id) that one's card is open. The script reads it from the address."""
+    del preparation
+    return page(request, "todos.html")
 
 
 @router.get("/queue", response_class=HTMLResponse)
 def queue_page(request: Request) -> HTMLResponse:
-    """The operators' view of the whole queue."""
-    return _page(request, "queue.html")
+    """The whole queue for operators, all of one's own operations for a person."""
+    return page(request, "queue.html", statuses=list(Status), codes=list(StatusCode))
+
+
+@router.get("/favicon.ico", response_class=FileResponse)
+def icon() -> FileResponse:
+    """For browsers that ask for it by this name."""
+    return FileResponse(HERE / "static" / "icon.svg", media_type="image/svg+xml")
 
 
 @router.post("/session", status_code=204)
@@ -81,14 +99,7 @@ def sign_out(request: Request) -> Response:
 
 @router.get("/locale/{locale}")
 def switch_locale(locale: str, to: str = "/") -> RedirectResponse:
-    """Remember the language; ``to`` is one of our own pages."""
-    response = RedirectResponse("/queue" if to == "/queue" else "/", status_code=303)
-    response.set_cookie(LOCALE_COOKIE, "en" if locale == "en" else "zh", max_age=31_536_000, samesite="lax")
+    """Remember the language and go on to ``to``, which is one of our own pages."""
+    response = RedirectResponse(to if _OWN_PAGE.match(to) else "/", status_code=303)
+    response.set_cookie(LOCALE_COOKIE, "en" if locale == "en" else "zh", max_age=_YEAR_S, samesite="lax")
     return response
-
-
-def _page(request: Request, template: str) -> HTMLResponse:
-    locale = asked_locale(request) or "zh"
-    words = texts(locale)
-    html = _templates.get_template(template).render(t=words, locale=locale, path=request.url.path)
-    return HTMLResponse(html, headers={"Cache-Control": "no-store"})

@@ -11,17 +11,17 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from staging.settings import Settings
+from workers.erp.demo.native import DemoAdapter
 from workers.erp.forms import load_catalogue
-from workers.erp.sql.adapter import SqlAdapter
 
 FORMS = Path(__file__).with_name("forms.yaml")
 CHINA = timezone(timedelta(hours=8))
 """Whose "today" document numbers and default dates mean."""
 
 
-def build_adapter(settings: Settings, engine: Engine) -> SqlAdapter:
+def build_adapter(settings: Settings, engine: Engine) -> DemoAdapter:
     """The generic SQL adapter on ``engine`` (the ERP's), with ``settings.forms`` or the demo's own catalogue.
 
     Connects to nothing yet. Raises ``CatalogueInvalid`` or ``HandlerInvalid``.
     """
-    return SqlAdapter(load_catalogue(settings.forms or FORMS), engine, time_zone=CHINA)
+    return DemoAdapter(load_catalogue(settings.forms or FORMS), engine, time_zone=CHINA)

@@ -1,66 +1,50 @@
-// One operation or preparation as a card: old -> new per field, child lines, totals, warnings, and what one may do.
-import { badge, el, when, word } from "./common.js";
+// One operation as a card: what it is, how it stands and why, what changes, who proposed it, its history.
+import { ago, badge, busy, el, facts, word } from "./common.js";
+import { previewOfPayload, previewView } from "./preview.js";
+import { problem } from "./problem.js";
+import { titleOf } from "./schema.js";
+import { timeline } from "./timeline.js";
 
-function row(change, indent, edit) {
-  const label = el("th", { scope: "row", style: `padding-left:${0.5 + indent}rem` }, change.label);
-  const fresh = edit && indent === 0
-    ? el("td", { class: "new" }, el("input", { name: change.field, value: change.new ?? "", "aria-label": change.label }))
-    : el("td", { class: change.newText !== change.oldText ? "new" : "" }, change.newText);
-  return el("tr", {}, label, el("td", { class: change.oldText ? "old" : "" }, change.oldText), fresh);
+export const hasPreview = (operation) => Array.isArray(operation.preview?.fields);
+
+// `links`, `actions`: nodes built by the page; `open`: what changes is shown at once.
+export function operationCard(operation, schema, { actions = [], open = false, me = null } = {}) {
+  const title = el("h3", { id: `title-${operation.id}` }, titleOf(operation, schema));
+  return el("article", { id: `op-${operation.id}`, class: `card ${operation.status}`, tabindex: -1, "aria-labelledby": title.id, "data-code": operation.code },
+    el("header", {}, title, badge(operation)), facts(origin(operation, me)), why(operation, schema),
+    el("div", { class: "folds" }, changesOf(operation, schema, open), history(operation)), actions.length ? el("div", { class: "actions" }, actions) : null);
 }
 
-function section(part, indent, rows) {
-  part.lines.forEach((line, index) => {
-    rows.push(el("tr", { class: `line-${line.action}` },
-      el("td", { colspan: 3, style: `padding-left:${0.5 + indent}rem` }, `${part.label} ${index + 1}`)));
-    line.fields.forEach((change) => rows.push(row(change, indent + 1, false)));
-    line.children.forEach((below) => section(below, indent + 1, rows));
-  });
+function origin(operation, me) {
+  return [
+    operation.maker === me?.userId ? word("Proposed for you") : word("Proposed for {user}", { user: operation.maker }),
+    operation.conversationId && word("Conversation {id}", { id: operation.conversationId }),
+    operation.approvedBy && word("Approver {user}", { user: operation.approvedBy }),
+    operation.attempt > 0 && word("Attempt {n} of {most}", { n: operation.attempt, most: operation.maxAttempts }),
+    operation.executedAt ? ago(operation.executedAt) : ago(operation.createdAt),
+  ];
 }
 
-export function previewTable(preview, edit = false) {
-  const rows = [];
-  preview.fields.forEach((change) => rows.push(row(change, 0, edit)));
-  preview.children.forEach((part) => section(part, 0, rows));
-  preview.totals.forEach((change) => rows.push(row(change, 0, false)));
-  return el("div", { class: "scroll" },
-    el("table", {}, el("thead", {}, el("tr", {}, ...["Field", "Before", "After"].map((w) => el("th", { scope: "col" }, word(w))))),
-      el("tbody", {}, ...rows)),
-    ...preview.warnings.map((w) => el("p", { class: "warning" }, w.message)));
+function why(operation, schema) {
+  if (operation.error) return problem(operation.error, schema);
+  if (operation.code === 102) return el("p", { class: "warning" }, word("It is not known yet whether it happened. It is being looked up; do not submit it again."));
+  if (operation.status === "fail") return el("p", { class: "problem" }, operation.message);
+  return operation.message && operation.message !== operation.meaning && operation.status === "success" ? el("p", { class: "outcome" }, operation.message) : null;
 }
 
-function conflict(parts) {
-  return el("div", { class: "scroll" }, el("table", { class: "conflict" },
-    el("thead", {}, el("tr", {}, ...["Field", "Seen", "Now", "Proposed"].map((w) => el("th", { scope: "col" }, word(w))))),
-    el("tbody", {}, ...parts.map((c) => el("tr", {}, el("th", { scope: "row" }, c.label ?? c.field),
-      el("td", { class: "old" }, c.seen ?? ""), el("td", {}, c.now ?? ""), el("td", { class: "new" }, c.proposed ?? ""))))));
+export function changesOf(operation, schema, open) {
+  const preview = hasPreview(operation) ? operation.preview : previewOfPayload(operation, schema);
+  if (!preview.fields.length && !preview.children.length) return null;
+  const { node } = previewView({ ...operation, preview }, schema);
+  return el("details", { class: "what", open }, el("summary", {}, word("What changes")), node);
 }
 
-export function problem(error) {
-  return el("div", { class: "problem" }, el("p", {}, error.message), error.hint ? el("p", { class: "quiet" }, error.hint) : null,
-    ...(error.details ?? []).map((d) => el("p", {}, `${d.field}: ${d.message}`)),
-    error.conflict?.length ? conflict(error.conflict) : null);
-}
-
-// `actions`: {label: [enabled, handler, primary]} built by the page.
-export function operationCard(operation, actions) {
-  const title = operation.preview?.title || `${operation.formId} ${operation.opType}`;
-  const facts = [operation.maker, when(operation.createdAt), operation.conversationId && `${word("Conversation")} ${operation.conversationId}`,
-    operation.attempt > 0 && `${word("Attempts")} ${operation.attempt}/${operation.maxAttempts}`].filter(Boolean).join(" · ");
-  const card = el("article", { id: `op-${operation.id}`, "data-code": operation.code, tabindex: -1 },
-    el("header", {}, el("h3", {}, title), badge(operation)), el("p", { class: "quiet" }, facts));
-  if (operation.error) card.append(problem(operation.error));
-  else if (operation.message !== operation.meaning) card.append(el("p", {}, operation.message));
-  if (operation.code === 102) card.append(el("p", { class: "warning" }, word("Not known yet. Do not submit it again.")));
-  if (operation.preview?.fields) {
-    const open = operation.status === "pending";
-    card.append(el("details", { open }, el("summary", {}, word("What changes")), previewTable(operation.preview)));
-  }
-  const buttons = el("div", { class: "actions" });
-  if (operation.link) buttons.append(el("a", { href: operation.link }, word(operation.code === 103 ? "Complete it in the ERP" : "Open the record")));
-  for (const [label, handler, primary] of actions) {
-    buttons.append(el("button", { type: "button", class: primary ? "primary" : null, onclick: handler }, word(label)));
-  }
-  if (buttons.childNodes.length) card.append(buttons);
-  return card;
+function history(operation) {
+  const place = el("div", {});
+  const details = el("details", { class: "history" }, el("summary", {}, word("History")), place);
+  details.addEventListener("toggle", () => busy(place, async () => {
+    if (!details.open || place.firstChild) return;
+    place.append(await timeline(operation), facts(word("Operation {id}", { id: operation.id }), operation.commandType));
+  }));
+  return details;
 }

@@ -1,100 +1,141 @@
-// "My AI todos": what waits for me, what runs (moving live), what ended.
-import { operationCard, previewTable, problem } from "./card.js";
-import { api, byId, el, notice, tell, withSession, word } from "./common.js";
+// "My AI todos": what waits for me, what runs (moving live), what ended and why.
+import { api, ask, button, byId, el, notice, operationPath, preparationPath, tell, word } from "./common.js";
+import { operationCard } from "./card.js";
+import { live } from "./live.js";
+import { problem } from "./problem.js";
+import { showPreparation } from "./preparation.js";
+import { formSchema, titleOf } from "./schema.js";
+import { withSession } from "./session.js";
 
+const FEW = 10;
 let me = null;
+let soon = () => {};
+let all = false;
+const cards = new Map(); // operation id -> {seq, node}
+let ran = new Map(); // what was under way at the last look: id -> title
+
+const act = (operation, verb, body) => async () => { await api("POST", operationPath(operation.id, verb), body); soon(); };
+
+function withReason(operation, verb, title, yes) {
+  return async () => {
+    const reason = await ask(title, word("Why? The reason is kept and shown."), yes);
+    if (reason !== null) await act(operation, verb, { reason })();
+  };
+}
 
 function actionsOf(operation) {
-  const actions = [];
-  const act = (verb, body) => async () => {
-    try { await api("POST", `/v1/operations/${encodeURIComponent(operation.id)}/${verb}`, body); await refresh(); }
-    catch (error) { tell(error); }
-  };
-  const mine = operation.maker === me.userId;
+  const mine = operation.maker === me.userId, actions = [];
+  if (operation.code === 103 && operation.link) actions.push(el("a", { class: "button primary", href: operation.link }, word("Complete it in the ERP")));
+  else if (operation.link) actions.push(el("a", { class: "button", href: operation.link }, word("Open the record")));
   if (operation.code === 104 && !mine) {
-    actions.push(["Approve", act("approve"), true]);
-    actions.push(["Reject", async () => { const reason = await ask("Why?"); if (reason !== null) await act("reject", { reason })(); }]);
+    actions.push(button(word("Approve"), act(operation, "approve"), "primary"));
+    actions.push(button(word("Reject"), withReason(operation, "reject", word("Reject this?"), word("Reject"))));
   }
-  if (operation.canCancel && mine) {
-    actions.push(["Cancel", async () => { const reason = await ask("Why?"); if (reason !== null) await act("cancel", { reason })(); }]);
+  if (operation.canCancel && mine) actions.push(button(word("Cancel"), withReason(operation, "cancel", word("Cancel this?"), word("Cancel it"))));
+  if (operation.canRetry && mine) actions.push(button(word("Try again"), act(operation, "retry"), "primary"));
+  if (operation.status === "fail" && !operation.canRetry && mine) {
+    const twin = operation.error?.code === "possible_duplicate";
+    const label = twin ? word("Submit anyway") : word("Prepare again as things are now");
+    actions.push(button(label, () => again(operation, "restage", twin ? { allowDuplicate: true } : {}), operation.code === 409 ? "primary" : ""));
   }
-  if (operation.canRetry && mine) actions.push(["Try again", act("retry"), true]);
-  if (operation.status === "fail" && !operation.canRetry && mine) actions.push(["Stage it again", () => restage(operation), true]);
+  if (operation.status === "success" && mine) actions.push(button(word("Take it back"), () => again(operation, "revert")));
   return actions;
 }
 
-// A question in a dialog of our own; null where the person changed their mind.
-function ask(question) {
-  return new Promise((resolve) => {
-    const input = el("input", { "aria-label": word(question), maxlength: 500 });
-    const dialog = el("dialog", {}, el("form", { method: "dialog" }, el("p", {}, word(question)), input,
-      el("div", { class: "actions" }, el("button", { value: "yes", class: "primary" }, word("OK")), el("button", { value: "" }, word("Back")))));
-    dialog.addEventListener("close", () => { resolve(dialog.returnValue === "yes" ? input.value : null); dialog.remove(); });
-    document.body.append(dialog);
-    dialog.showModal();
-  });
+// A new preparation out of an operation; nothing happens before it is confirmed.
+async function again(operation, verb, body) {
+  notice("");
+  try { (await show(await api("POST", operationPath(operation.id, verb), body))).focus(); } catch (error) {
+    if (!error.body || error.status === 401) throw error;
+    const told = problem(error.body, await formSchema(operation.formId));
+    told.tabIndex = -1;
+    const node = cards.get(operation.id)?.node;
+    node?.querySelector(".again")?.remove();
+    node?.append(el("div", { class: "again" }, told));
+    told.focus();
+  }
 }
 
-async function restage(operation) {
-  const request = { formId: operation.formId, opType: operation.opType, record: operation.targetBillId, payload: operation.payload ?? {},
-    conversationId: operation.conversationId };
-  try { showPreparation(await api("POST", "/v1/preparations", request)); }
-  catch (error) { notice(""); byId("preparations").prepend(problem(error.body)); }
-}
-
-function showPreparation(preparation) {
-  const cards = preparation.items.map((item) => previewTable(item.preview, preparation.items.length === 1));
-  const form = el("form", {}, ...cards, el("div", { class: "actions" },
-    el("button", { class: "primary" }, word("Confirm")), el("button", { type: "button", onclick: drop }, word("Drop"))));
-  const card = el("article", { class: "preparation" }, el("header", {}, el("h3", {}, preparation.preview.title)), form);
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    const edits = {};
-    for (const input of form.querySelectorAll("input")) if (input.value !== input.defaultValue) edits[input.name] = input.value;
-    try {
-      await api("POST", `/v1/preparations/${encodeURIComponent(preparation.preparationId)}/confirm`, Object.keys(edits).length ? { edits } : {});
-      card.remove();
+function show(preparation) {
+  return showPreparation(preparation, byId("preparations"), {
+    gone: () => { history.replaceState(null, "", "/"); count(); },
+    done: async (operations) => {
       notice(word("Confirmed. It is on its way."));
       await refresh();
-    } catch (error) { card.querySelector(".problem")?.remove(); form.before(problem(error.body)); }
-  });
-  async function drop() {
-    try { await api("DELETE", `/v1/preparations/${encodeURIComponent(preparation.preparationId)}`); } catch (error) { tell(error); }
-    card.remove();
-  }
-  byId("preparations").prepend(card);
-  card.querySelector("button").focus();
+      cards.get(operations[0]?.id)?.node.focus();
+    },
+  }).finally(count);
 }
 
-function fill(place, operations) {
-  const focused = document.activeElement?.closest("article")?.id;
-  byId(place).replaceChildren(...(operations.length ? operations.map((o) => operationCard(o, actionsOf(o))) : [el("p", { class: "quiet" }, word("Nothing."))]));
-  if (focused && byId(place).querySelector(`#${CSS.escape(focused)}`)) document.getElementById(focused).focus();
+function count(waiting = Number(byId("n-waiting").dataset.operations ?? 0)) {
+  byId("n-waiting").dataset.operations = waiting;
+  const n = waiting + byId("preparations").children.length;
+  byId("n-waiting").textContent = n || "";
+  document.title = n ? `(${n}) ${document.body.dataset.title}` : document.body.dataset.title;
+  byId("nothing-waits").hidden = n > 0;
 }
 
-let pending = false;
-let again = false;
+// Puts the cards of `operations` into `place`, touching only those that moved: what is open or focused stays so.
+async function fill(place, operations, open) {
+  const nodes = await Promise.all(operations.map(async (operation) => {
+    const known = cards.get(operation.id);
+    if (known?.seq === operation.seq) return known.node;
+    const schema = await formSchema(operation.formId);
+    const wasOpen = known?.node.querySelector("details.what")?.open;
+    const node = operationCard(operation, schema, { actions: actionsOf(operation), open: wasOpen ?? open, me });
+    const focused = known?.node.contains(document.activeElement);
+    known?.node.replaceWith(node);
+    if (focused) node.focus();
+    cards.set(operation.id, { seq: operation.seq, node });
+    return node;
+  }));
+  nodes.forEach((node, i) => { if (place.children[i] !== node) place.insertBefore(node, place.children[i] ?? null); });
+  while (place.children.length > nodes.length) place.lastChild.remove();
+}
+
+// Says aloud what ended since the last look.
+async function announce(todos) {
+  const ended = todos.recent.filter((o) => ran.has(o.id));
+  if (ended.length) notice(ended.map((o) => `${ran.get(o.id)}: ${o.meaning}`).join(" "));
+  ran = new Map(await Promise.all(todos.running.map(async (o) => [o.id, titleOf(o, await formSchema(o.formId))])));
+}
+
+// Gives the milliseconds to wait where the server asks for patience.
 async function refresh() {
-  if (pending) { again = true; return; }
-  pending = true;
-  try {
-    const todos = await api("GET", "/v1/todos");
-    for (const list of ["waiting", "running", "recent"]) fill(list, todos[list]);
-    byId("n-waiting").textContent = todos.waiting.length || "";
-    byId("n-running").textContent = todos.running.length || "";
-  } catch (error) { tell(error); }
-  pending = false;
-  if (again) { again = false; await refresh(); }
+  let todos;
+  try { todos = await api("GET", "/v1/todos?limit=100"); } catch (error) { tell(error); return error.retryAfterMs ?? 0; }
+  const recent = all ? todos.recent : todos.recent.slice(0, FEW);
+  await fill(byId("waiting"), todos.waiting, todos.waiting.length <= 3);
+  await fill(byId("running"), todos.running, false);
+  await fill(byId("recent"), recent, false);
+  byId("n-running").textContent = todos.running.length || "";
+  byId("nothing-runs").hidden = todos.running.length > 0;
+  byId("nothing-ended").hidden = todos.recent.length > 0;
+  byId("more").hidden = all || todos.recent.length <= FEW;
+  count(todos.waiting.length);
+  await announce(todos);
+  return 0;
+}
+
+// The card a chat's link leads to; where it has been confirmed already, what became of it.
+async function openWanted() {
+  const wanted = new URLSearchParams(location.search).get("preparation");
+  if (!wanted) return;
+  try { (await show(await api("GET", preparationPath(wanted)))).focus(); } catch (error) {
+    if (error.status !== 404) { tell(error); return; }
+    const found = await api("POST", "/v1/operations/query", { filter: { preparationId: wanted } });
+    history.replaceState(null, "", "/");
+    if (!found.items.length) { tell(error); return; }
+    notice(word("This has been confirmed already."));
+    cards.get(found.items[0].id)?.node.focus();
+  }
 }
 
 await withSession(async (who) => {
   me = who;
+  if (me.kind === "operator") { location.replace("/queue"); return; }
+  byId("more").addEventListener("click", () => { all = true; refresh(); });
   await refresh();
-  const wanted = new URLSearchParams(location.search).get("preparation");
-  if (wanted) {
-    try { showPreparation(await api("GET", `/v1/preparations/${encodeURIComponent(wanted)}`)); } catch (error) { tell(error); }
-  }
-  const stream = new EventSource("/v1/events");
-  stream.addEventListener("operation", refresh);
-  stream.addEventListener("open", refresh);
+  await openWanted();
+  soon = live(refresh);
 });
