@@ -60,7 +60,12 @@ def card(preparation: Preparation, locale: str) -> str:
 def quoted(text: str) -> str:
     """``text`` as one line between double quotes; what cannot be seen is spelled out."""
     whole = json.dumps(text, ensure_ascii=False)
-    return "".join(f"\\u{ord(c):04x}" if unicodedata.category(c) in _UNSEEN else c for c in whole)
+    return "".join(_spelled(c) if unicodedata.category(c) in _UNSEEN else c for c in whole)
+
+
+def _spelled(character: str) -> str:
+    number = ord(character)
+    return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"
 
 
 class _Card:
