@@ -26,7 +26,7 @@ def database_url(database_kind: str, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def engine(database_url: str) -> Iterator[Engine]:
-    """An engine of ``make_engine`` on ``database_url``, with limits short enough for tests (2 s statement, 1 s lock)."""
+    """An engine of ``make_engine`` on ``database_url`` with limits fit for tests (2 s statement, 1 s lock)."""
     made = make_engine(database_url, statement_timeout_s=2, lock_timeout_s=1)
     yield made
     made.dispose()
