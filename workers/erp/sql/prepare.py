@@ -87,12 +87,15 @@ class Preparer:
         target = self._permitted_route(connection, actor, execution.route)
         if target.command:
             return self._execute_command(connection, target, target.command, execution)
-        item = PrepareItem(
-            record=execution.target_bill_id, payload=execution.payload, source_ref=execution.source_ref
-        )
+        # Confirmed here, but without a seal that could be verified: only what can be put in is taken from it.
+        anew = not execution.prepared and execution.pins is not None
+        payload = _input_only(target.form, execution.payload) if anew else execution.payload
+        item = PrepareItem(record=execution.target_bill_id, payload=payload, source_ref=execution.source_ref)
         seen = (execution.pins or {}) if execution.prepared else None
         ask = self._ask(actor, target, item, execution.allow_duplicate, seen=seen, lock=True)
         worked = work_out(connection, self._tables, ask)
+        if anew and _as_shown(target.form, worked.payload) != _as_shown(target.form, execution.payload):
+            raise Refused(ErrorCode.VERSION_CONFLICT, {"record": execution.target_bill_id})
         _require_version(execution, worked.pins.version())
         return apply_form_operation(
             connection,
@@ -250,14 +253,21 @@ def _require_version(execution: Execution, version: str) -> None:
         raise Refused(ErrorCode.VERSION_CONFLICT, {"record": execution.target_bill_id})
 
 
-def _input_only(of: Form | Child, payload: Mapping[str, Any]) -> dict[str, Any]:
+def _as_shown(form: Form, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """What was put in and what was worked out from it; not what the moment fills in (now, today, maker)."""
+    return _input_only(form, payload, computed=True)
+
+
+def _input_only(of: Form | Child, payload: Mapping[str, Any], *, computed: bool = False) -> dict[str, Any]:
     fields = {field.name: field for field in of.fields}
     children = {child.name: child for child in of.children}
     kept: dict[str, Any] = {}
     for name, value in payload.items():
         if name in children and isinstance(value, list):
             below = children[name]
-            kept[name] = [_input_only(below, v) if isinstance(v, Mapping) else v for v in value]
-        elif name not in fields or fields[name].accepts_input:
+            kept[name] = [
+                _input_only(below, v, computed=computed) if isinstance(v, Mapping) else v for v in value
+            ]
+        elif name not in fields or fields[name].accepts_input or (computed and fields[name].computed):
             kept[name] = value  # names that are no field are a line's id and remove
     return kept
