@@ -11,10 +11,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 Locale = Literal["zh", "en"]
+
+EMBEDDED_POSTGRES = "embedded-postgres"
+"""In place of a database URL: the PostgreSQL that ``opstage up`` starts."""
 
 _DRIVERS = {
     "postgres": "postgresql+psycopg",
@@ -25,9 +28,24 @@ _DRIVERS = {
 
 
 def normalize_database_url(url: str) -> str:
-    """Return ``url`` with the driver Opstage ships for that database, e.g. ``postgresql+psycopg://``."""
+    """Return ``url`` with the driver Opstage ships for that database, e.g. ``postgresql+psycopg://``.
+
+    Another driver's name (``mysql+mysqldb``) is replaced: only ours is told timeouts and session settings.
+    """
     scheme, sep, rest = url.partition("://")
-    return f"{_DRIVERS.get(scheme, scheme)}{sep}{rest}"
+    return f"{_DRIVERS.get(scheme.partition('+')[0], scheme)}{sep}{rest}"
+
+
+def _require_database_url(url: str) -> None:
+    """Raise ValueError, without the URL (it may hold a password), where it names no database Opstage runs on."""
+    if url == EMBEDDED_POSTGRES:
+        return
+    scheme, sep, rest = url.partition("://")
+    example = "mariadb://user:password@host:3306/erp"
+    if not sep or not (scheme.startswith("sqlite") or scheme in _DRIVERS.values()):
+        raise ValueError(f"a URL of sqlite, postgresql, mariadb or mysql is expected, such as {example}")
+    if not rest.partition("?")[0].rpartition("@")[2].partition("/")[2]:
+        raise ValueError(f"it names no database: {example}")
 
 
 class Settings(BaseSettings):
@@ -107,8 +125,11 @@ class Settings(BaseSettings):
 
     @field_validator("database_url", "erp_database_url")
     @classmethod
-    def _known_driver(cls, value: str) -> str:
-        return normalize_database_url(value)
+    def _known_driver(cls, value: str, info: ValidationInfo) -> str:
+        url = normalize_database_url(value)
+        if url or info.field_name == "database_url":
+            _require_database_url(url)
+        return url
 
     @property
     def served_url(self) -> str:

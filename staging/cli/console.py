@@ -58,6 +58,13 @@ def report(error: BaseException) -> Exit:
             "Check that it runs; opstage doctor looks at each one",
         )
         return _tell(_body(ErrorCode.UNAVAILABLE, message, hint), Exit.UNREACHABLE)
+    if isinstance(error, OSError) and error.filename:
+        message = pick("无法读写", "Cannot read or write") + f" {error.filename}: {error.strerror}"
+        hint = pick(
+            "请检查路径、权限与磁盘空间；OPSTAGE_DATA_DIR 指定数据目录",
+            "Check path, permissions and disk space; OPSTAGE_DATA_DIR names the data directory",
+        )
+        return _tell(_body(ErrorCode.UNAVAILABLE, message, hint), Exit.UNREACHABLE)
     if isinstance(error, KeyboardInterrupt):
         return Exit.INTERRUPTED
     traceback.print_exception(error)
@@ -81,7 +88,8 @@ def _body(code: ErrorCode, message: str, hint: str) -> ErrorResponse:
 def _settings_problem(error: ValidationError) -> tuple[str, str]:
     """Message and hint for settings that do not load; values are left out, they may be secrets."""
     lines = [
-        f"{'OPSTAGE_' + '_'.join(map(str, e['loc'])).upper() if e['loc'] else 'OPSTAGE_*'}: {e['msg']}"
+        f"{'OPSTAGE_' + '_'.join(map(str, e['loc'])).upper() if e['loc'] else 'OPSTAGE_*'}: "
+        f"{e['msg'].removeprefix('Value error, ')}"
         for e in error.errors(include_input=False, include_url=False)
     ]
     return pick("配置无效：", "The settings are not valid: ") + "; ".join(lines), pick(

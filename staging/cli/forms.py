@@ -109,7 +109,8 @@ def introspect(
     as_json: _Json = False,
 ) -> None:
     """Draft catalogue entries (YAML) from tables of the live database · 由数据库表生成表单草稿."""
-    with open_adapter(get_settings()) as adapter:
+    # Without the catalogue that is being drafted: `introspect … > "$OPSTAGE_FORMS"` has just emptied it.
+    with open_adapter(get_settings().model_copy(update={"forms": None})) as adapter:
         try:
             draft = adapter.introspect(tables, locale())
         except ValueError as error:

@@ -11,9 +11,8 @@ import typer
 
 from staging.cli import audit, database, doctor, forms, mcp, processes
 from staging.cli.console import report
-from staging.embedded.postgres_server import EMBEDDED_POSTGRES
 from staging.embedded.runtime import running_env
-from staging.settings import get_settings
+from staging.settings import EMBEDDED_POSTGRES, get_settings
 
 app = typer.Typer(
     name="opstage",

@@ -16,7 +16,6 @@ from staging.embedded.finder import packaged_file
 from staging.embedded.server import EmbeddedServer
 from staging.embedded.spawn import require_reachable, run_as, unprivileged_account
 
-EMBEDDED_POSTGRES = "embedded-postgres"  # the value of OPSTAGE_DATABASE_URL that asks for this server
 _USER = DATABASE = "opstage"
 _INITDB_TIMEOUT_S = 120.0
 

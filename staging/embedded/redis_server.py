@@ -44,7 +44,8 @@ class EmbeddedRedis(EmbeddedServer):
 
     @property
     def url(self) -> str:
-        return f"redis://:{self._password}@127.0.0.1:{self.port}/0"
+        # The user is named: redis-cli would send an empty one, and be refused.
+        return f"redis://default:{self._password}@127.0.0.1:{self.port}/0"
 
     def client(self, timeout_s: float = 1.0) -> redis.Redis:
         """A connection of its own that reports the first error instead of retrying; the caller closes it."""

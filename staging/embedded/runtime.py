@@ -12,9 +12,9 @@ from pathlib import Path
 
 from staging.embedded.errors import embedded_error
 from staging.embedded.finder import find_redis_server
-from staging.embedded.postgres_server import EMBEDDED_POSTGRES, EmbeddedPostgres
+from staging.embedded.postgres_server import EmbeddedPostgres
 from staging.embedded.redis_server import EmbeddedRedis
-from staging.settings import Settings
+from staging.settings import EMBEDDED_POSTGRES, Settings
 
 _STATE_FILE = "running.json"
 

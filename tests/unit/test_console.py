@@ -91,3 +91,22 @@ def test_our_own_mistakes_show_their_trace_and_do_not_pass_for_a_refusal(
 
 def test_an_interrupted_command_says_so_by_its_code() -> None:
     assert report(KeyboardInterrupt()) is Exit.INTERRUPTED
+
+
+def test_a_setting_that_does_not_load_is_named_without_the_validators_words(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Settings(database_url="garbage")
+    assert report(caught.value) is Exit.USAGE
+    error = capsys.readouterr().err
+    assert "OPSTAGE_DATABASE_URL: a URL of sqlite" in error
+    assert "Value error" not in error
+
+
+def test_a_folder_that_cannot_be_written_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    error = PermissionError(13, "Permission denied", "/srv/opstage")
+    assert report(error) is Exit.UNREACHABLE
+    said = capsys.readouterr().err
+    assert "/srv/opstage: Permission denied" in said
+    assert "OPSTAGE_DATA_DIR" in said

@@ -133,3 +133,36 @@ def test_secrets_do_not_show_and_settings_do_not_change() -> None:
     assert s.broker == "redis://:hunter2@h/0"
     with pytest.raises(ValidationError):
         s.lease_s = 1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("given", ["mysql", "mariadb", "mysql+mysqldb", "mysql+aiomysql"])
+def test_another_driver_is_replaced_by_the_one_that_is_shipped(given: str) -> None:
+    backend = given.partition("+")[0]
+    assert Settings(database_url=f"{given}://u:p@h/erp").database_url == f"{backend}+pymysql://u:p@h/erp"
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("", "is expected"),
+        ("garbage", "is expected"),
+        ("oracle://scott:tiger@h/orcl", "is expected"),
+        ("mariadb://root:hunter2@127.0.0.1", "names no database"),
+        ("mariadb://root:hunter2@127.0.0.1/?charset=utf8mb4", "names no database"),
+        ("postgresql://root:hunter2@h:5432/", "names no database"),
+    ],
+)
+def test_a_url_that_names_no_database_does_not_load(url: str, said: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Settings(database_url=url)
+    (problem,) = caught.value.errors()
+    assert said in problem["msg"]
+    assert not {"hunter2", "tiger"} & set(problem["msg"].split())
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["embedded-postgres", "sqlite:///x.db", "postgresql:///erp?host=/run", "mariadb://u:p%40@h:3306/erp"],
+)
+def test_urls_that_are_meant_load(url: str) -> None:
+    assert Settings(database_url=url, erp_database_url=url).shared_database

@@ -12,10 +12,10 @@ from pathlib import Path
 from staging.contracts.form import Label
 from staging.embedded.errors import EmbeddedServerError
 from staging.embedded.finder import Route, find_redis_server
-from staging.embedded.postgres_server import EMBEDDED_POSTGRES, find_postgres_bin
+from staging.embedded.postgres_server import find_postgres_bin
 from staging.embedded.runtime import configured_redis
 from staging.services.doctor.finding import Level, Section, t
-from staging.settings import Settings
+from staging.settings import EMBEDDED_POSTGRES, Settings
 
 _PACKAGES = ("opstage", "celery", "kombu", "redis", "sqlalchemy", "alembic", "psycopg", "pymysql", "flower")
 _REPLY_S = 1.5

@@ -10,7 +10,6 @@ from migrations.errors import MigrationError
 from migrations.run import Tree, current
 from staging.domain.errors import Refused
 from staging.domain.ports import CatalogueProblem
-from staging.embedded.postgres_server import EMBEDDED_POSTGRES
 from staging.messaging import probe as redis_probe
 from staging.messaging.celery_dispatcher import answering_workers, queue_depths
 from staging.services.doctor import local
@@ -19,7 +18,7 @@ from staging.services.doctor.database import judge_database
 from staging.services.doctor.failures import REACHABLE, EmbeddedNotRunning
 from staging.services.doctor.finding import Level, Section, t
 from staging.services.doctor.messaging import judge_depths, judge_embedded, judge_redis, judge_workers
-from staging.settings import Settings
+from staging.settings import EMBEDDED_POSTGRES, Settings
 from staging.storage import probe as database_probe
 from staging.storage.backlog import look_at_rows
 from staging.storage.probe import ERP_IDS, QUEUE_IDS, DatabaseFacts
