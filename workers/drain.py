@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Sequence
 
+from staging.domain.identity import is_valid_id
 from staging.settings import Settings
 from staging.storage import operations
 from staging.storage.unit_of_work import QueueStore
@@ -16,10 +17,13 @@ _WINDOW = 8  # how many batches deep to look when the head of the queue is conte
 
 
 def drain(executor: Executor, store: QueueStore, settings: Settings, ids: Sequence[str]) -> bool:
-    """Execute ``ids`` and then due rows. Returns True if time was up while rows were still due: wake somebody."""
+    """Execute ``ids`` and then due rows. Returns True if time was up while rows were still due: wake somebody.
+
+    ``ids`` come from a message, which anybody may have forged: what cannot be an id is not even looked up.
+    """
     deadline = time.monotonic() + settings.drain_budget_s
     size = settings.claim_batch
-    named = list(dict.fromkeys(ids))
+    named = [i for i in dict.fromkeys(ids) if is_valid_id(i)]
     while named:
         executor.run_batch(named[:size])
         named = named[size:]
