@@ -296,6 +296,20 @@ class CommandPolicy(Entry):
     approval: Approval | None = None
 
 
+class QueryPolicy(Entry):
+    """A domain query in Python (``handler``: dotted path): what a form's own records do not answer.
+
+    ``reads``: the forms whose data it shows; whoever may look at all of them may ask it. ``description`` says when to
+    choose it and what its amounts mean.
+    """
+
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,49}$")]
+    label: Label
+    description: Label
+    reads: list[str] = Field(min_length=1)
+    handler: str
+
+
 class Permissions(Entry):
     """Where the ERP keeps grants: a row allows ``user`` the operation on the form; ``*`` in either column means all.
 
@@ -324,3 +338,4 @@ class Catalogue(Entry):
     number_table: SqlName = "ai_op_number"
     forms: list[Form]
     commands: list[CommandPolicy] = Field(default_factory=list)
+    queries: list[QueryPolicy] = Field(default_factory=list)

@@ -58,3 +58,18 @@ class QueryResult(Wire):
     page: PageInfo
     applied_sort: list[AppliedSort]
     warnings: list[QueryWarning] = []
+
+
+class QueryInfo(Wire):
+    """A registered domain query, in the asker's language. ``filter_schema`` and ``row_schema`` are JSON Schema.
+
+    ``sortable``: public names, the unique one last.
+    """
+
+    name: str
+    label: str
+    description: str
+    filter_schema: dict[str, Any]
+    row_schema: dict[str, Any]
+    sortable: list[str]
+    default_sort: list[AppliedSort]

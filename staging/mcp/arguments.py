@@ -74,6 +74,14 @@ class QueryRecords(Wire):
     sort: list[SortKey] = Field(default_factory=list, max_length=10, description="sortable fields only")
 
 
+class AskQuery(Wire):
+    """Envelope of a registered query; the schema of ``filter`` is the query's own."""
+
+    filter: dict[str, Any] = Field(default_factory=dict)
+    page: Page = Page()
+    sort: list[SortKey] = Field(default_factory=list, max_length=10, description="sortable fields only")
+
+
 class LookupRecord(Wire):
     form_id: FormId
     record: Record

@@ -1,4 +1,4 @@
-"""What a caller may do, as the API tells it: who they are, and the forms and commands granted. Kept for 30 seconds."""
+"""What a caller may do, as the API tells it: who they are, the forms, commands and queries granted. Kept for 30 s."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ _FRESH_S = 30.0
 _MAX_KEPT = 1_000
 _NAME_LENGTH = 64  # what the narrowest hosts take
 _PREFIX = "prepare_"
+_QUERY_PREFIX = "query_"
 
 
 class Who(Shape):
@@ -51,6 +52,21 @@ class Operation(Shape):
     input_schema: dict[str, Any] | None = None
 
 
+class Query(Shape):
+    """A registered domain query; see ``GET /v1/queries``."""
+
+    name: str
+    label: str
+    description: str
+    filter_schema: dict[str, Any]
+    row_schema: dict[str, Any]
+    sortable: list[str]
+
+    @property
+    def tool(self) -> str:
+        return f"{_QUERY_PREFIX}{self.name}"
+
+
 class FormEntry(Shape):
     form_id: str
     module: str
@@ -66,6 +82,7 @@ class Directory:
     forms: list[FormEntry]
     may_confirm: bool
     tools: dict[str, tuple[FormEntry, Operation]] = field(default_factory=dict)
+    queries: list[Query] = field(default_factory=list)
 
     def tool_of(self, command_type: str) -> str:
         """Name of the tool that prepares this command, "" where ``preview_change`` does."""
@@ -102,6 +119,7 @@ class Directories:
             forms=forms,
             may_confirm=person is not None and person.is_person_of(me),
             tools={names[op.command_type]: (form, op) for form, op in commands},
+            queries=[Query.model_validate(entry) for entry in await caller.get("queries")],
         )
 
     async def _person(self, identity: Identity) -> Who | None:

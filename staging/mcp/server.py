@@ -15,7 +15,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
 from staging.contracts.error import ErrorCode, ErrorResponse
 from staging.domain.errors import OpstageError, Refused, Transient
-from staging.mcp import arguments, confirming, reading, staging_tools
+from staging.mcp import arguments, confirming, query_tools, reading, staging_tools
 from staging.mcp.directory import Directories, Directory
 from staging.mcp.fit import fit
 from staging.mcp.identity import Context, IdentityOf
@@ -116,7 +116,8 @@ def make_server(upstream: Upstream, identity_of: IdentityOf) -> Server[Any]:
 
 def _tools(context: Context, directory: Directory) -> list[Tool]:
     asking = confirming.confirming_tools(directory, context.session.client_capabilities)
-    return [*FIXED, *staging_tools.command_tools(directory), *asking]
+    queries = query_tools.query_tools(directory)
+    return [*FIXED, *queries, *staging_tools.command_tools(directory), *asking]
 
 
 def _failed(refusal: ToolRefused, locale: str) -> types.CallToolResult:

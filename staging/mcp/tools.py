@@ -63,7 +63,7 @@ Run = Callable[[Call, Any], Awaitable[Answered]]
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """``arguments`` checks what is given; ``input_schema`` describes it, where that says more than the model."""
+    """``arguments`` checks what is given, ``answer`` is what comes; the schemas describe them, where they say more."""
 
     name: str
     titles: tuple[str, str]
@@ -73,6 +73,7 @@ class Tool:
     annotations: types.ToolAnnotations
     run: Run
     input_schema: Mapping[str, Any] | None = None
+    output_schema: Mapping[str, Any] | None = None
 
     def listed(self, locale: str) -> types.Tool:
         """As a client sees it."""
@@ -81,7 +82,7 @@ class Tool:
             title=texts.pick(self.titles, locale),
             description=self.description,
             input_schema=dict(self.input_schema or lean(self.arguments.model_json_schema(by_alias=True))),
-            output_schema=self.answer.schema_of(),
+            output_schema=dict(self.output_schema or self.answer.schema_of()),
             annotations=self.annotations,
         )
 

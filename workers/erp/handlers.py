@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import cast
+from typing import Any, cast
 
 from pydantic import BaseModel
 
@@ -105,18 +105,27 @@ class HandlerRegistry:
 
 def load_handler(path: str) -> CommandHandler:
     """Import ``package.module:Name`` and make one of it. Raises ``HandlerInvalid``."""
+    return cast("CommandHandler", made_by(path, models=("Input",), methods=("prepare", "execute")))
+
+
+def made_by(path: str, *, models: Iterable[str], methods: Iterable[str]) -> Any:
+    """An instance of the class ``package.module:Name`` that has these pydantic models and methods.
+
+    Raises ``HandlerInvalid``.
+    """
     module_name, _, name = path.partition(":")
     try:
         made = getattr(import_module(module_name), name)()
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise HandlerInvalid(f"handler {path!r} (package.module:Class) cannot be made: {error}") from error
-    model = getattr(made, "Input", None)
-    if not (isinstance(model, type) and issubclass(model, BaseModel)):
-        raise HandlerInvalid(f"handler {path!r} has no pydantic model named Input")
-    for method in ("prepare", "execute"):
+    for wanted in models:
+        model = getattr(made, wanted, None)
+        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+            raise HandlerInvalid(f"handler {path!r} has no pydantic model named {wanted}")
+    for method in methods:
         if not callable(getattr(made, method, None)):
             raise HandlerInvalid(f"handler {path!r} has no method {method}")
-    return cast("CommandHandler", made)
+    return made
 
 
 def writing(context: CommandContext) -> WriteContext:

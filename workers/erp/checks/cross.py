@@ -34,6 +34,7 @@ def _problems(catalogue: Catalogue) -> Iterator[Problem]:
         yield from check_stock(form)
         yield from check_locks(form, forms)
     yield from _commands(catalogue, forms)
+    yield from _queries(catalogue, forms)
 
 
 def _form(form: Form, path: str) -> Iterator[Problem]:
@@ -111,3 +112,17 @@ def _commands(catalogue: Catalogue, forms: dict[str, Form]) -> Iterator[Problem]
         if approval and not approval.always and (not approval.field or approval.above is None):
             zh, en = "审批须写 always，或 field 与 above", "approval takes always, or field and above"
             yield Problem(f"{path}.approval", zh, en)
+
+
+def _queries(catalogue: Catalogue, forms: dict[str, Form]) -> Iterator[Problem]:
+    taken = {"records"}  # the MCP door asks a form's own records by this name
+    for query in catalogue.queries:
+        path = f"queries[{query.name}]"
+        if query.name in taken:
+            yield Problem(path, "查询名重复或被保留", "this query's name comes twice, or is reserved")
+        taken.add(query.name)
+        for form_id in query.reads:
+            if form_id not in forms:
+                yield Problem(f"{path}.reads", f"没有表单 {form_id}", f"there is no form {form_id}")
+        if ":" not in query.handler:
+            yield Problem(f"{path}.handler", "应为 package.module:Class", "package.module:Class is expected")

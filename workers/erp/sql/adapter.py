@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from staging.contracts.form import Catalogue
 from staging.contracts.preparation import PrepareItem
-from staging.contracts.query import QueryRequest, QueryResult
+from staging.contracts.query import QueryInfo, QueryRequest, QueryResult
 from staging.domain.identity import Actor
 from staging.domain.ports import ErpTransaction, Execution, Ledger, Outcome, Prepared, Route
 from workers.erp.checks.problem import Problem
@@ -19,7 +19,9 @@ from workers.erp.forms import check_catalogue
 from workers.erp.handlers import HandlerRegistry
 from workers.erp.introspect import introspect
 from workers.erp.ledger import SqlLedger
+from workers.erp.query import QueryRegistry
 from workers.erp.sql.catalogue_tables import tables_of
+from workers.erp.sql.domain_queries import DomainQueries
 from workers.erp.sql.lookups import Lookups
 from workers.erp.sql.permissions import APPROVE, Grants, allows
 from workers.erp.sql.prepare import Preparer
@@ -56,6 +58,8 @@ class SqlAdapter:
         self._preparer = Preparer(tables, self._grants, self._router, clock, time_zone)
         self._lookups = Lookups(tables, self._grants, handlers)
         self._queries = Queries(tables, self._grants)
+        self._domain = DomainQueries(tables, self._grants, QueryRegistry(catalogue.queries))
+        self._clock, self._zone = clock, time_zone
 
     def route(self, form_id: str, op_type: str, command_type: str = "", payload: Any = None) -> Route:
         target = self._router.find(form_id, op_type, command_type)
@@ -95,6 +99,15 @@ class SqlAdapter:
     def query_records(self, actor: Actor, form_id: str, request: QueryRequest) -> QueryResult:
         with reading(self._engine) as connection:
             return self._queries.records(connection, actor, form_id, request)
+
+    def queries(self, actor: Actor) -> list[QueryInfo]:
+        with reading(self._engine) as connection:
+            return self._domain.granted(connection, actor)
+
+    def run_query(self, actor: Actor, name: str, request: QueryRequest) -> QueryResult:
+        today = self._clock().astimezone(self._zone).date()
+        with reading(self._engine) as connection:
+            return self._domain.run(connection, actor, name, request, today)
 
     def transaction(self) -> AbstractContextManager[ErpTransaction]:
         return open_transaction(self._engine)

@@ -53,7 +53,7 @@ def coerce(field: FormField, raw: Any) -> Any:
         case FieldType.BOOLEAN:
             return _boolean(raw)
         case FieldType.DATE:
-            return _date(raw)
+            return date_value(raw)
         case FieldType.DATETIME:
             return _moment(raw)
         case FieldType.CHOICE:
@@ -156,7 +156,8 @@ def _boolean(raw: Any) -> bool:
     return raw
 
 
-def _date(raw: Any) -> str:
+def date_value(raw: Any) -> str:
+    """A day as ``YYYY-MM-DD``."""
     if isinstance(raw, str) and _DATE.match(raw):
         try:
             return date.fromisoformat(raw).isoformat()

@@ -21,14 +21,14 @@ def plan_command(command: Registered, context: CommandContext, payload: Mapping[
     return command.handler.prepare(context, read_input(command.handler.Input, payload))
 
 
-def read_input(model: type[BaseModel], payload: Mapping[str, Any]) -> BaseModel:
-    """``payload`` as an instance of ``model``; its complaints as ours."""
+def read_input(model: type[BaseModel], payload: Mapping[str, Any], below: str = "") -> BaseModel:
+    """``payload`` as an instance of ``model``; its complaints as ours, with paths ``below`` a name if there is one."""
     try:
         return model.model_validate(dict(payload))
     except ValidationError as error:
         problems = Problems()
         for item in error.errors(include_url=False):
-            path, context = _path(item["loc"]), item.get("ctx") or {}
+            path, context = _path((below, *item["loc"])), item.get("ctx") or {}
             match item["type"]:
                 case "missing":
                     problems.required(path, {"zh": path, "en": path})

@@ -19,7 +19,7 @@ from workers.erp.handlers import HandlerRegistry
 from workers.erp.sql.catalogue_tables import CatalogueTables
 from workers.erp.sql.change import Node
 from workers.erp.sql.command_schema import described
-from workers.erp.sql.permissions import ALL, Grants, allows
+from workers.erp.sql.permissions import Grants, allows, sees
 from workers.erp.sql.preview import op_label
 from workers.erp.sql.problems import close_names
 from workers.erp.sql.read_payload import stored_node
@@ -45,7 +45,7 @@ class Lookups:
         found = []
         for form in self._tables.forms.values():
             searched = f"{form.id} {form.module} {form.label.zh} {form.label.en}".casefold()
-            granted = any(name in (form.id, ALL) for name, _ in grants)
+            granted = sees(grants, form.id)
             if granted and all(word in searched for word in words):
                 found.append(
                     {

@@ -42,13 +42,18 @@ class Grants:
 
     def require_any(self, connection: Connection, actor: Actor, form_id: str) -> None:
         """Raise forbidden unless the actor is granted anything on the form: then they may look at it."""
-        if not any(form in (form_id, ALL) for form, _ in self.of(connection, actor)):
+        if not sees(self.of(connection, actor), form_id):
             raise Refused(ErrorCode.FORBIDDEN, {"form": form_id})
 
 
 def allows(grants: set[tuple[str, str]], form_id: str, op_type: str) -> bool:
     """True if ``grants`` contain the operation on the form, by name or by ``*``."""
     return any((form, op) in grants for form in (form_id, ALL) for op in (op_type, ALL))
+
+
+def sees(grants: set[tuple[str, str]], form_id: str) -> bool:
+    """True if ``grants`` contain anything on the form, by name or by ``*``."""
+    return any(form in (form_id, ALL) for form, _ in grants)
 
 
 def _table(catalogue: Catalogue) -> Table:

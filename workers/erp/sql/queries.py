@@ -7,7 +7,7 @@ payload.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Connection, func, select
@@ -51,15 +51,11 @@ class Queries:
             *_Filter(connection, self._tables, actor, form).terms(request.filter),
         ]
         columns: list[Column[Any]] = [master.key, *(master.column(n) for n in master.fields)]
-        statement = select(*columns).where(*terms).order_by(*_order(master, paging))
+        statement = select(*columns).where(*terms).order_by(*ordering(master, paging))
         rows = connection.execute(statement.offset(paging.offset).limit(paging.size + 1)).all()
-        counted = select(func.count()).select_from(
-            select(master.key).where(*terms).limit(COUNTED + 1).subquery()
-        )
-        total = int(connection.execute(counted).scalar_one())
         return QueryResult(
             items=self._items(connection, actor, form, [tuple(row) for row in rows[: paging.size]]),
-            page=paging.page(len(rows), total if total <= COUNTED else None),
+            page=paging.page(len(rows), counted(connection, master, terms)),
             applied_sort=list(paging.sort),
             warnings=list(paging.warnings),
         )
@@ -177,7 +173,14 @@ def _newest_first(form: Form) -> AppliedSort:
     )
 
 
-def _order(master: RowTable, paging: Plan) -> list[ColumnElement[Any]]:
+def counted(connection: Connection, master: RowTable, terms: Sequence[ColumnElement[bool]]) -> int | None:
+    """How many rows there are; None where there are more than ``COUNTED``."""
+    some = select(master.key).where(*terms).limit(COUNTED + 1).subquery()
+    total = int(connection.execute(select(func.count()).select_from(some)).scalar_one())
+    return total if total <= COUNTED else None
+
+
+def ordering(master: RowTable, paging: Plan) -> list[ColumnElement[Any]]:
     """Empty values last, whatever the engine thinks of them; the unique id ends it."""
     order: list[ColumnElement[Any]] = []
     for sort in paging.sort:

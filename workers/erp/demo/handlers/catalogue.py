@@ -1,4 +1,4 @@
-"""Products as a sales order sees them: price now, quantity discounts, on sale or not."""
+"""Products as a sales order or a quote sees them: price now, quantity discounts, on sale or not."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sqlalchemy import select
 
 from workers.erp.demo.handlers.pricing import Step
 from workers.erp.handlers import CommandContext
+from workers.erp.query import QueryContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Product:
     on_sale: bool
 
 
-def read_products(context: CommandContext, keys: Collection[str]) -> dict[str, Product]:
+def read_products(context: CommandContext | QueryContext, keys: Collection[str]) -> dict[str, Product]:
     """The tenant's products of these keys, three statements whatever their number."""
     tenant, master = context.actor.tenant, context.tables.master("product")
     tiers, listing = master.children["tiers"], context.tables.master("product_listing")

@@ -12,10 +12,10 @@ from pydantic_core import PydanticCustomError
 from workers.erp.sql.coerce import BadValue, string_value
 
 
-def read_by(read: Callable[[Any], str]) -> BeforeValidator:
+def read_by(read: Callable[[Any], Any]) -> BeforeValidator:
     """Validate with ``read``; its ``BadValue`` is reported in both languages."""
 
-    def checked(raw: Any) -> str:
+    def checked(raw: Any) -> Any:
         try:
             return read(raw)
         except BadValue as bad:
