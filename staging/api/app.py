@@ -10,7 +10,7 @@ from limits import parse as parse_rate
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 
-from staging.api import errors, forms, health, operations, preparations, stream
+from staging.api import errors, forms, health, operations, preparations, queries, stream
 from staging.api.auth.introspect import IntrospectAuthenticator
 from staging.api.auth.jwt import JwtAuthenticator
 from staging.api.auth.static import StaticAuthenticator
@@ -61,6 +61,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(Door)
     app.include_router(pages.router)
     app.mount("/static", pages.static_files())
-    for module in (forms, preparations, operations, stream, health):
+    for module in (forms, queries, preparations, operations, stream, health):
         app.include_router(module.router)
     return app
