@@ -172,6 +172,38 @@ def test_comments_and_foreign_keys_become_labels_and_references(engine: Engine) 
     assert "binary float" in drafted
 
 
+def test_a_table_without_foreign_keys_is_drafted_by_the_names_of_its_columns(engine: Engine) -> None:
+    if engine.dialect.name == "sqlite":
+        pytest.skip("the types that matter here are those of servers")
+    mariadb = engine.dialect.name == "mariadb"
+    number = "INT AUTO_INCREMENT PRIMARY KEY" if mariadb else "INT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
+    flag = "TINYINT(1)" if mariadb else "SMALLINT"
+    tenant = '"sBrandsId" VARCHAR(50), "sSubsidiaryId" VARCHAR(50)'
+    for table in (
+        (
+            f'ele_customer ("iIncrement" {number}, "sId" VARCHAR(36) NOT NULL UNIQUE, {tenant}, "sCustomerNo" VARCHAR(50),'
+            ' "sCustomerName" VARCHAR(100), "dWeight" DOUBLE PRECISION, "sMemo" TEXT)'
+        ),
+        (
+            f'sal_order ("sId" VARCHAR(36) PRIMARY KEY, {tenant}, "sBillNo" VARCHAR(50), "sCustomerId" VARCHAR(36),'
+            f' "bGift" {flag}, "sPaid" VARCHAR(9))'
+        ),
+    ):
+        _alter(engine, "CREATE TABLE " + (table.replace('"', "`") if mariadb else table))
+    drafted = introspect(engine, ["ele_customer", "sal_order"], "zh")
+    customer, order = parse_catalogue(drafted).forms
+    assert (customer.key, customer.title, order.title) == ("sId", ["customerNo", "customerName"], ["billNo"])
+    fields = {field.name: field for field in (*customer.fields, *order.fields)}
+    assert fields["increment"].writable is False
+    assert "weight" not in fields
+    assert fields["memo"].length == (16_383 if mariadb else None)  # 65 535 bytes of up to four each
+    assert fields["customerId"].reference
+    assert fields["customerId"].reference.names == ["customerNo", "customerName"]
+    assert (fields["gift"].type, fields["paid"].type) == ("boolean", "string")
+    errors = [p for p in check_catalogue(parse_catalogue(drafted), engine) if p.severity == "error"]
+    assert {p.where for p in errors} == {"permissions", "number_table"}
+
+
 def test_drafting_from_nothing_is_an_error(engine: Engine) -> None:
     with pytest.raises(ValueError, match="nix"):
         introspect(engine, ["nix"], "zh")

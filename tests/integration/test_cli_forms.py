@@ -136,3 +136,12 @@ def test_a_catalogue_with_mistakes_is_told_in_the_users_language(sqlite_erp: Erp
     ran = sqlite_erp.run("list", OPSTAGE_FORMS=str(path), OPSTAGE_LOCALE="zh")
     assert ran.code == 1
     assert "forms[x].label: 缺少该项" in ran.err
+
+
+def test_a_draft_may_go_into_the_file_that_opstage_forms_names(sqlite_erp: Erp) -> None:
+    """The shell has emptied that file before the command reads it."""
+    forms = sqlite_erp.folder / "forms.yaml"
+    forms.write_text("")
+    ran = sqlite_erp.run("introspect", "elecustomer", OPSTAGE_FORMS=str(forms))
+    assert ran.code == 0, ran.err
+    assert yaml.safe_load(ran.out)["forms"][0]["table"] == "elecustomer"

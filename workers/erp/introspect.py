@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, SmallInteger
+from sqlalchemy.dialects import mysql
 
 from staging.storage.engine import read_connection
 from workers.erp.checks import guess
@@ -28,6 +29,7 @@ _NOTES = {
     "number": ("请按实际编号规则修改", "put the real rule here"),
     "float": ("二进制浮点列，请改为 DECIMAL", "a binary float: change the column to DECIMAL"),
     "skipped": ("类型不支持", "type not supported"),
+    "guessed": ("按列名猜测，请核对", "guessed from the column's name: check it"),
     "outside": ("引用的表不在目录中", "refers to a table that is not in this catalogue"),
     "missing": ("数据库中没有此表", "no such table in the database"),
 }
@@ -114,7 +116,10 @@ class _Draft:
         if number:
             name = next(n for n, column in fields.names.items() if column == number)
             rule = f"number: {{field: {name}, rule: {_text('NO{yyyyMM}{seq:4}')}}}"
-            lines += [f"    {rule}  # {self.note('number')}", f"    title: [{name}]"]
+            lines.append(f"    {rule}  # {self.note('number')}")
+        title = [name for name, column in fields.names.items() if column in (number, *self._title(live))]
+        if title:
+            lines.append(f"    title: [{', '.join(title)}]")
         lines += ["    operations: {}", "    fields:", *fields.lines]
         return lines + self._children(live, taken, "    ")
 
@@ -126,7 +131,7 @@ class _Draft:
             parent = self._parents[child.name].column
             line_no = guess.first(child.columns, guess.LINE_NO)
             inner: set[str] = set()
-            fields = self._fields(child, system, inner, f"{indent}      ", {parent, line_no or ""})
+            fields = self._fields(child, system, inner, f"{indent}      ", {parent, line_no})
             lines += [
                 f"{indent}  - name: {guess.public_name(child.name, taken)}",
                 f"{indent}    label: {self._label(child.comment, child.name)}",
@@ -144,10 +149,16 @@ class _Draft:
         return lines
 
     def _fields(
-        self, live: LiveTable, system: _System, taken: set[str], indent: str, hidden: set[str] | None = None
+        self,
+        live: LiveTable,
+        system: _System,
+        taken: set[str],
+        indent: str,
+        hidden: set[str | None] | None = None,
     ) -> _Fields:
-        skip = {system.key, system.brands, system.subsidiary, *(hidden or ())}
+        skip = system.hidden | (hidden or set())
         keys = {k.column: k for k in live.foreign_keys}
+        names = _public_names(live, skip, taken)
         fields = _Fields([], {})
         for column in live.columns.values():
             if column.name in skip:
@@ -156,24 +167,38 @@ class _Draft:
             if entry is None:
                 fields.lines.append(f"{indent}# {column.name} {column.type}: {note}")
                 continue
-            name = guess.public_name(column.name, taken)
+            name = names[column.name]
             fields.names[name] = column.name
             start = f"name: {name}, column: {_text(column.name)}, label: {self._label(column.comment, column.name)}"
             fields.lines.append(f"{indent}- {{{start}, {entry}}}" + (f"  # {note}" if note else ""))
         return fields
 
+    def _title(self, live: LiveTable) -> list[str]:
+        """The columns people call a record by."""
+        texts = [c.name for c in live.columns.values() if kind_of(c) is Kind.TEXT]
+        return [name for name in texts if guess.names_record(name, live.name)]
+
+    def _reference(self, table: str) -> dict[str, Any]:
+        live = self.tables[table]
+        names = _public_names(live, _System(live).hidden, set())
+        by = [names[column] for column in self._title(live) if column in names]
+        return {"form": guess.form_id(table), **({"names": by} if by else {})}
+
     def _field(self, column: LiveColumn, key: ForeignKey | None, system: _System) -> tuple[str | None, str]:
         entry, note = _type_of(column)
         if entry is None:
-            return None, self.note("skipped")
+            return None, self.note(note)
+        roots = [name for name in self.tables if name not in self._parents]
         if key and kind_of(column) is Kind.TEXT:
-            if key.table in self.tables and key.table not in self._parents:
-                entry = {"type": "reference", "reference": {"form": guess.form_id(key.table)}}
+            if key.table in roots:
+                entry = {"type": "reference", "reference": self._reference(key.table)}
             else:
                 note = "outside"
+        elif kind_of(column) is Kind.TEXT and (table := guess.refers_to(column.name, roots)):
+            entry, note = {"type": "reference", "reference": self._reference(table)}, "guessed"
         elif kind_of(column) in (Kind.INTEGER, Kind.BOOLEAN) and column.name in system.flags:
             entry = {"type": "boolean"}
-        if column.name in system.columns:
+        if column.name in system.columns or column.numbered:
             entry["writable"] = False
         elif not column.nullable and not column.has_default:
             entry["required"] = True
@@ -194,7 +219,7 @@ class _System:
 
     def __init__(self, live: LiveTable) -> None:
         names = list(live.columns)
-        self.key = live.primary_key[0] if live.primary_key else names[0]
+        self.key = _key(live)
         self.brands, self.subsidiary = guess.first(names, guess.BRANDS), guess.first(names, guess.SUBSIDIARY)
         self._maker = _stamp(names, guess.MAKER, guess.MADE_AT, None)
         self._modified = _stamp(names, guess.MODIFIER, guess.MODIFIED_AT, None)
@@ -202,6 +227,7 @@ class _System:
         self._invalid = _stamp(names, guess.INVALID, guess.INVALID_AT, guess.INVALID_BY)
         self.number = guess.first(names, guess.NUMBER)
         self.flags = {s["column"] for s in (self._examined, self._invalid) if s}
+        self.hidden: set[str | None] = {self.key, self.brands, self.subsidiary}
         stamps = (self._maker, self._modified, self._examined, self._invalid)
         self.columns: set[str | None] = {self.number, *(c for stamp in stamps for c in stamp.values())}
 
@@ -210,6 +236,23 @@ class _System:
 
     def states(self) -> list[tuple[str, dict[str, str]]]:
         return [("examined", self._examined), ("invalid", self._invalid)]
+
+
+def _key(live: LiveTable) -> str:
+    """The text column that identifies a record: the primary key; where that is a number, or several, an sId or id."""
+    texts = [column.name for column in live.columns.values() if kind_of(column) is Kind.TEXT]
+    if len(live.primary_key) == 1 and live.primary_key[0] in texts:
+        return live.primary_key[0]
+    return guess.first(texts, guess.KEY) or next(iter((*live.primary_key, *live.columns)))
+
+
+def _public_names(live: LiveTable, hidden: set[str | None], taken: set[str]) -> dict[str, str]:
+    """Column → public name, in the table's order; the names join ``taken``."""
+    return {
+        column.name: guess.public_name(column.name, taken)
+        for column in live.columns.values()
+        if column.name not in hidden and _type_of(column)[0] is not None
+    }
 
 
 def _stamp(
@@ -228,8 +271,13 @@ def _type_of(column: LiveColumn) -> tuple[dict[str, Any] | None, str]:
     match kind:
         case Kind.TEXT if isinstance(length, int):
             return {"type": "string", "length": length}, ""
+        case Kind.TEXT if isinstance(column.type, mysql.TEXT | mysql.TINYTEXT):
+            room = 65_535 if isinstance(column.type, mysql.TEXT) else 255  # bytes
+            return {"type": "text", "length": room // 4}, ""
         case Kind.TEXT:
             return {"type": "text"}, ""
+        case Kind.INTEGER if _is_yes_no(column):
+            return {"type": "boolean"}, ""
         case Kind.INTEGER:
             return {"type": "integer"}, ""
         case Kind.BOOLEAN | Kind.BITS:
@@ -242,17 +290,28 @@ def _type_of(column: LiveColumn) -> tuple[dict[str, Any] | None, str]:
                 "decimals": min(scale or 0, 10),
             }, ""
         case Kind.FLOAT:
-            return {"type": "decimal", "decimals": 4}, "float"
+            return None, "float"
         case Kind.DATE:
             return {"type": "date"}, ""
         case Kind.DATETIME:
             return {"type": "datetime"}, ""
-    return None, ""
+    return None, "skipped"
+
+
+def _is_yes_no(column: LiveColumn) -> bool:
+    if isinstance(column.type, mysql.TINYINT):
+        return column.type.display_width == 1 or guess.is_flag(column.name)
+    return isinstance(column.type, SmallInteger) and guess.is_flag(column.name)
 
 
 def _flow(value: dict[str, Any]) -> str:
-    parts = (f"{key}: {_flow(v) if isinstance(v, dict) else _text(v)}" for key, v in value.items())
-    return "{" + ", ".join(parts) + "}"
+    return "{" + ", ".join(f"{key}: {_flow_value(v)}" for key, v in value.items()) + "}"
+
+
+def _flow_value(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_text, value)) + "]"
+    return _flow(value) if isinstance(value, dict) else _text(value)
 
 
 def _text(value: Any) -> str:

@@ -79,8 +79,11 @@ def field_problems(path: str, field: FormField, column: LiveColumn, dialect: str
     kind, fitting = kind_of(column), _fitting(field, dialect)
     if kind not in fitting:
         if kind is Kind.FLOAT and field.type is FieldType.DECIMAL:
-            zh = f"金额列 {column.name} 是二进制浮点（{column.type}），会丢失精度，请改为 DECIMAL"
-            en = f"column {column.name} is a binary float ({column.type}): amounts get lost, use DECIMAL"
+            zh = (
+                f"金额列 {column.name} 是二进制浮点（{column.type}），会丢失精度，请改为 DECIMAL 或去掉该字段"
+            )
+            what = f"column {column.name} is a binary float ({column.type})"
+            en = f"{what}: amounts get lost, use DECIMAL or leave the field out"
         else:
             zh = f"列 {column.name} 的类型 {column.type} 不适合 {field.type} 字段"
             en = f"column {column.name} of type {column.type} does not fit a field of type {field.type}"

@@ -9,6 +9,7 @@ _PREFIX = re.compile(r"^[sdbitf](?=[A-Z])")  # sCustomerName, dAmount, bCheck, i
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 # The first name that is there wins; names are compared without underscores and case.
+KEY = ("sid", "id", "guid", "uuid")
 BRANDS = ("sbrandsid", "brandsid", "companyid", "tenantid", "orgid")
 SUBSIDIARY = ("ssubsidiaryid", "subsidiaryid", "branchid", "deptid", "siteid")
 PARENT = ("sparentid", "parentid", "masterid", "headerid")
@@ -42,6 +43,31 @@ def public_name(column: str, taken: set[str]) -> str:
         name, number = f"{base}{number}", number + 1
     taken.add(name)
     return name
+
+
+def refers_to(column: str, tables: Iterable[str]) -> str | None:
+    """The one table among ``tables`` that ``column`` seems to point at by its name: sCustomerId → ele_customer."""
+    stem = _plain(column)
+    if not stem.endswith("id") or len(stem) < 5:
+        return None
+    found = [table for table in tables if table.replace("_", "").lower().endswith(stem.removesuffix("id"))]
+    return found[0] if len(found) == 1 else None
+
+
+def names_record(column: str, table: str) -> bool:
+    """Whether ``column`` is what people call a record of ``table`` by: sCustomerNo, customer_name, code, title."""
+    plain, of = _plain(column), table.replace("_", "").lower()
+    ending = next((e for e in ("no", "code", "name", "title") if plain.endswith(e)), "")
+    return bool(ending) and of.endswith(plain.removesuffix(ending))
+
+
+def is_flag(column: str) -> bool:
+    """Whether ``column`` says by its name that it holds yes or no: bGift, is_gift."""
+    return bool(re.match(r"b[A-Z]|is_?[A-Z]|is_", column))
+
+
+def _plain(column: str) -> str:
+    return _PREFIX.sub("", column).replace("_", "").lower()
 
 
 def words(column: str) -> str:

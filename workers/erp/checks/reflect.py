@@ -13,13 +13,17 @@ from sqlalchemy.types import TypeEngine
 
 @dataclass(frozen=True, slots=True)
 class LiveColumn:
-    """``has_default``: the database fills it by itself (default, identity, auto-increment, generated)."""
+    """``has_default``: the database fills it by itself (default, identity, auto-increment, generated).
+
+    ``numbered``: by all but a default, so nobody else ever should.
+    """
 
     name: str
     type: TypeEngine[Any]
     nullable: bool
     has_default: bool
     comment: str
+    numbered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +103,13 @@ class Database:
     @staticmethod
     def _column(column: Any, key: tuple[str, ...]) -> LiveColumn:
         # True only where the database really numbers; "auto" is what SQLAlchemy says of any integer key.
-        numbered = column.get("autoincrement") is True
-        filled = column.get("default") is not None or column.get("identity") or column.get("computed")
+        numbered = column.get("autoincrement") is True or column.get("identity") or column.get("computed")
+        filled = column.get("default") is not None
         return LiveColumn(
             name=column["name"],
             type=column["type"],
             nullable=bool(column["nullable"]) and column["name"] not in key,
             has_default=bool(filled or numbered),
             comment=column.get("comment") or "",
+            numbered=bool(numbered),
         )
