@@ -28,7 +28,7 @@ def read_input(model: type[BaseModel], payload: Mapping[str, Any], below: str = 
     except ValidationError as error:
         problems = Problems()
         for item in error.errors(include_url=False):
-            path, context = _path((below, *item["loc"])), item.get("ctx") or {}
+            path, context = _path((*([below] if below else []), *item["loc"])), item.get("ctx") or {}
             match item["type"]:
                 case "missing":
                     problems.required(path, {"zh": path, "en": path})
