@@ -55,9 +55,10 @@ class DatabaseUnreachable(MigrationError):
 
     def hint(self, locale: str) -> str:
         return (
-            "请确认数据库已启动、地址正确"
+            "请确认数据库已启动，地址、用户、密码正确，库已建好；opstage doctor 会逐项检查"
             if locale == "zh"
-            else "Check that it runs and that the address is right"
+            else "Check that it runs, that address, user and password are right and that the database is there;"
+            " opstage doctor looks at each"
         )
 
 

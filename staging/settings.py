@@ -6,6 +6,8 @@ directory, the defaults below. All durations are seconds.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -183,6 +185,21 @@ class Settings(BaseSettings):
         if self.drain_budget_s + self.statement_timeout_s >= self.soft_time_limit_s:
             raise ValueError("drain_budget_s + statement_timeout_s must stay below soft_time_limit_s")
         return self
+
+
+def misspelt_variables(names: Iterable[str]) -> dict[str, str]:
+    """Those of ``names`` that look like a setting and are none → the setting that was probably meant.
+
+    They are ignored when settings load, since one Opstage may share its environment with a newer one: say so.
+    """
+    known = {f"OPSTAGE_{name.upper()}" for name in Settings.model_fields}
+    found: dict[str, str] = {}
+    for name in names:
+        plain = name.upper()
+        if not plain.startswith("OPSTAGE_TEST_") and plain not in known:
+            near = get_close_matches(plain, sorted(known), n=1, cutoff=0.85)
+            found.update((name, one) for one in near)
+    return found
 
 
 @lru_cache(maxsize=1)

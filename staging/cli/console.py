@@ -43,6 +43,11 @@ def say(zh: str, en: str) -> None:
     print(pick(zh, en), flush=True)
 
 
+def warn(zh: str, en: str) -> None:
+    """Tell people, beside the output, what did not stop the command."""
+    print(pick("注意：", "Note: ") + pick(zh, en), file=sys.stderr, flush=True)
+
+
 def report(error: BaseException) -> Exit:
     """Tell the user what went wrong (on stderr, or as JSON on stdout with --json) and return the exit code."""
     if isinstance(error, OpstageError):
@@ -54,8 +59,8 @@ def report(error: BaseException) -> Exit:
     if service:
         message = pick(f"无法连接 {service}", f"{service} cannot be reached") + f": {_first_line(error)}"
         hint = pick(
-            "请确认服务已启动、地址正确；opstage doctor 会逐项检查",
-            "Check that it runs; opstage doctor looks at each one",
+            "请确认服务已启动，地址、用户、密码与库名正确；opstage doctor 会逐项检查",
+            "Check that it runs, and address, user, password and database; opstage doctor looks at each",
         )
         return _tell(_body(ErrorCode.UNAVAILABLE, message, hint), Exit.UNREACHABLE)
     if isinstance(error, OSError) and error.filename:

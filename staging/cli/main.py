@@ -8,11 +8,12 @@ from importlib.metadata import version
 from typing import Annotated
 
 import typer
+from dotenv import dotenv_values
 
-from staging.cli import audit, database, doctor, forms, mcp, processes
-from staging.cli.console import report
+from staging.cli import audit, database, doctor, forms, mcp, ops, processes, token
+from staging.cli.console import report, warn
 from staging.embedded.runtime import running_env
-from staging.settings import EMBEDDED_POSTGRES, get_settings
+from staging.settings import EMBEDDED_POSTGRES, get_settings, misspelt_variables
 
 app = typer.Typer(
     name="opstage",
@@ -31,9 +32,10 @@ for command in (
     processes.env,
     doctor.doctor,
     mcp.mcp,
+    ops.todos,
 ):
     app.command()(command)
-for group in (database.app, forms.app, audit.app):
+for group in (database.app, forms.app, audit.app, token.app, ops.app):
     app.add_typer(group)
 
 _OWN_SERVERS = ("demo", "up")
@@ -53,6 +55,11 @@ def before_each(
     ] = False,
 ) -> None:
     """Use the servers of an ``opstage up`` that runs on the same data directory, where nothing else is set."""
+    for name, meant in misspelt_variables([*os.environ, *dotenv_values(".env")]).items():
+        warn(
+            f"没有设置项 {name}，已忽略；是否指 {meant}？",
+            f"{name} is no setting and ignored; is {meant} meant?",
+        )
     if context.invoked_subcommand in _OWN_SERVERS:
         return
     settings = get_settings()

@@ -181,8 +181,8 @@ def test_a_table_without_foreign_keys_is_drafted_by_the_names_of_its_columns(eng
     tenant = '"sBrandsId" VARCHAR(50), "sSubsidiaryId" VARCHAR(50)'
     for table in (
         (
-            f'ele_customer ("iIncrement" {number}, "sId" VARCHAR(36) NOT NULL UNIQUE, {tenant}, "sCustomerNo" VARCHAR(50),'
-            ' "sCustomerName" VARCHAR(100), "dWeight" DOUBLE PRECISION, "sMemo" TEXT)'
+            f'ele_customer ("iIncrement" {number}, "sId" VARCHAR(36) NOT NULL UNIQUE, {tenant},'
+            ' "sCustomerNo" VARCHAR(50), "sCustomerName" VARCHAR(100), "dWeight" DOUBLE PRECISION, "sMemo" TEXT)'
         ),
         (
             f'sal_order ("sId" VARCHAR(36) PRIMARY KEY, {tenant}, "sBillNo" VARCHAR(50), "sCustomerId" VARCHAR(36),'

@@ -145,3 +145,10 @@ def test_a_draft_may_go_into_the_file_that_opstage_forms_names(sqlite_erp: Erp) 
     ran = sqlite_erp.run("introspect", "elecustomer", OPSTAGE_FORMS=str(forms))
     assert ran.code == 0, ran.err
     assert yaml.safe_load(ran.out)["forms"][0]["table"] == "elecustomer"
+
+
+def test_a_misspelt_variable_is_not_passed_over_in_silence(sqlite_erp: Erp) -> None:
+    ran = sqlite_erp.run("list", "--json", OPSTAGE_FORM="my.yaml", OPSTAGE_LOCALE="en")
+    assert ran.code == 0, ran.err
+    assert ran.json()["forms"]
+    assert "OPSTAGE_FORM is no setting and ignored; is OPSTAGE_FORMS meant?" in ran.err

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from staging.settings import Settings, normalize_database_url
+from staging.settings import Settings, misspelt_variables, normalize_database_url
 
 
 @pytest.fixture(autouse=True)
@@ -166,3 +166,19 @@ def test_a_url_that_names_no_database_does_not_load(url: str, said: str) -> None
 )
 def test_urls_that_are_meant_load(url: str) -> None:
     assert Settings(database_url=url, erp_database_url=url).shared_database
+
+
+def test_a_misspelt_variable_is_told_with_what_was_meant() -> None:
+    names = ["OPSTAGE_DATABSE_URL", "OPSTAGE_ERP_DATABASE_URI", "opstage_redis_ulr"]
+    others = [
+        "OPSTAGE_DATABASE_URL",
+        "opstage_locale",
+        "OPSTAGE_TEST_REDIS_URL",
+        "OPSTAGE_FAILPOINTS",
+        "PATH",
+    ]
+    assert misspelt_variables([*names, *others]) == {
+        "OPSTAGE_DATABSE_URL": "OPSTAGE_DATABASE_URL",
+        "OPSTAGE_ERP_DATABASE_URI": "OPSTAGE_ERP_DATABASE_URL",
+        "opstage_redis_ulr": "OPSTAGE_REDIS_URL",
+    }

@@ -15,7 +15,7 @@ from staging.embedded.finder import Route, find_redis_server
 from staging.embedded.postgres_server import find_postgres_bin
 from staging.embedded.runtime import configured_redis
 from staging.services.doctor.finding import Level, Section, t
-from staging.settings import EMBEDDED_POSTGRES, Settings
+from staging.settings import EMBEDDED_POSTGRES, Settings, misspelt_variables
 
 _PACKAGES = ("opstage", "celery", "kombu", "redis", "sqlalchemy", "alembic", "psycopg", "pymysql", "flower")
 _REPLY_S = 1.5
@@ -95,6 +95,18 @@ def judge_settings(section: Section, settings: Settings, environment: Mapping[st
         t("FLOWER_UNAUTHENTICATED_API", "FLOWER_UNAUTHENTICATED_API"),
         open_api or t("未设置", "not set"),
         t("取消该变量：它允许任何人投递任务", "Unset it: it lets anyone send tasks"),
+    )
+    misspelt = misspelt_variables(environment)
+    section.expect(
+        not misspelt,
+        "misspelt",
+        t("拼错的 OPSTAGE_* 变量", "misspelt OPSTAGE_* variables"),
+        ", ".join(misspelt) or t("无", "none"),
+        t(
+            f"未被读取；是否指 {', '.join(misspelt.values())}",
+            f"They are not read: {', '.join(misspelt.values())}?",
+        ),
+        Level.WARNING,
     )
     _env_file(section, Path(".env"))
 
