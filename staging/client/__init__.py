@@ -1,0 +1,1 @@
+"""Programs of ours that go through HTTP like anybody else."""

@@ -1,0 +1,93 @@
+"""A small client of the HTTP API: one credential, the contract's errors as our own exceptions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+from pydantic import ValidationError
+
+from staging.contracts.error import ErrorBody, ErrorCode, ErrorResponse
+from staging.domain.errors import OpstageError, Transient
+
+
+class ApiRefused(OpstageError):
+    """The API's own refusal; message and hint are already in the caller's language."""
+
+    def __init__(self, error: ErrorBody) -> None:
+        super().__init__(error.code, text={"zh": error.message, "en": error.message})
+        self.error = error
+
+    def hint(self, locale: str) -> str:
+        del locale
+        return self.error.hint
+
+
+class ApiClient:
+    """``base_url`` without the ``/v1``; ``token`` travels in the Authorization header only; times out in seconds.
+
+    Raises ``ApiRefused`` for what the API refuses, ``unavailable`` (Transient) where it cannot be reached.
+    """
+
+    def __init__(self, base_url: str, token: str, locale: str, timeout_s: float = 30.0) -> None:
+        self._client = httpx.Client(
+            base_url=base_url.rstrip("/") + "/v1/",
+            timeout=httpx.Timeout(timeout_s, connect=3.0),
+            headers={"Authorization": f"Bearer {token}", "Accept-Language": locale},
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def get(self, *path: str, **query: Any) -> Any:
+        """GET /v1/path…"""
+        return self._call("GET", path, params=query)
+
+    def post(self, *path: str, body: Any = None) -> Any:
+        """POST /v1/path… with a JSON body."""
+        return self._call("POST", path, json=body)
+
+    def events(self, *path: str) -> Iterator[dict[str, Any]]:
+        """Server-sent events of /v1/path…, until the stream or the caller ends it."""
+        try:
+            with self._client.stream(
+                "GET", _joined(path), timeout=httpx.Timeout(None, connect=3.0)
+            ) as response:
+                if response.is_error:
+                    response.read()
+                    raise _refusal(response)
+                for line in response.iter_lines():
+                    if line.startswith("data:"):
+                        yield json.loads(line.removeprefix("data:"))
+        except httpx.TransportError as error:
+            raise _unreachable() from error
+
+    def _call(self, method: str, path: tuple[str, ...], **kw: Any) -> Any:
+        try:
+            response = self._client.request(method, _joined(path), **kw)
+        except httpx.TransportError as error:
+            raise _unreachable() from error
+        if response.is_error:
+            raise _refusal(response)
+        return response.json() if response.content else None
+
+
+def _joined(path: tuple[str, ...]) -> str:
+    return "/".join(quote(part, safe="") for part in path)
+
+
+def _unreachable() -> Transient:
+    return Transient(ErrorCode.UNAVAILABLE, {"what": "Opstage API"})
+
+
+def _refusal(response: httpx.Response) -> OpstageError:
+    try:
+        return ApiRefused(ErrorResponse.model_validate_json(response.content).error)
+    except ValidationError:
+        return Transient(ErrorCode.UNAVAILABLE, {"what": f"Opstage API (HTTP {response.status_code})"})
