@@ -41,7 +41,15 @@ def _load(settings: Settings, engine: Any) -> ErpAdapter:
 
 def _unusable(settings: Settings, error: Exception) -> Refused:
     told = getattr(error, "text", None)  # an adapter's own errors may speak both languages
-    zh, en = (told("zh"), told("en")) if callable(told) else (f"{type(error).__name__}: {error}",) * 2
+    if callable(told):
+        zh, en = told("zh"), told("en")
+    elif isinstance(error, OSError) and error.filename:
+        zh, en = (
+            f"无法读取 {error.filename}（{error.strerror}）",
+            f"cannot read {error.filename} ({error.strerror})",
+        )
+    else:
+        zh, en = (f"{type(error).__name__}: {error}",) * 2
     return Refused(
         ErrorCode.PAYLOAD_INVALID,
         text={

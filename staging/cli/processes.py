@@ -18,6 +18,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from staging.cli.adapter import open_adapter
 from staging.cli.command_lines import api_command, beat_command, flower_command, worker_command
 from staging.cli.console import Exit, say
 from staging.cli.supervisor import Part, Supervisor
@@ -36,6 +37,7 @@ _DB_UPGRADE = (sys.executable, "-m", "staging.cli.main", "db", "upgrade")
 def api() -> None:
     """Serve the HTTP API and the page "my AI todos" · 启动 HTTP 接口与待办页面"""
     settings = get_settings()
+    _require_adapter(settings)
     _require_free("api_port", settings)
     say(f"接口与待办页面  {settings.served_url}", f"API and page  {settings.served_url}")
     _become(api_command())
@@ -46,7 +48,9 @@ def worker(
     name: Annotated[str, typer.Option(help="unique on this host · 本机内唯一的名称")] = "opstage",
 ) -> None:
     """Execute operations (Celery worker) · 启动执行进程"""
-    _become(worker_command(get_settings(), concurrency=concurrency, name=name))
+    settings = get_settings()
+    _require_adapter(settings)
+    _become(worker_command(settings, concurrency=concurrency, name=name))
 
 
 def beat() -> None:
@@ -92,6 +96,11 @@ def up() -> None:
         runtime_env(settings) as env,
         announced({**env, "OPSTAGE_API_URL": settings.served_url}),
     ):
+        databases = {
+            "database_url": env["OPSTAGE_DATABASE_URL"],
+            "erp_database_url": env.get("OPSTAGE_ERP_DATABASE_URL", ""),
+        }
+        _require_adapter(settings.model_copy(update=databases))
         everything = {**os.environ, "PYTHONUNBUFFERED": "1", **env}
         everything |= {f"OPSTAGE_{name.upper()}": str(port) for name, port in ports.items()}
         demo_erp = settings.erp_adapter.startswith(_DEMO_ADAPTER)
@@ -162,6 +171,12 @@ def _tell_api(settings: Settings, *, demo_erp: bool) -> None:
         who = "--user u-zhao --brands B001 --subsidiary S01 " if demo_erp else ""
         line = f"opstage token issue {who}--kind person"
         say(f"登录凭证 用 {line} 签发", f"sign in   with a token of {line}")
+
+
+def _require_adapter(settings: Settings) -> None:
+    """Refuse to start with a catalogue that does not load: every task of such a worker would fail."""
+    with open_adapter(settings):
+        pass
 
 
 def _port(name: str, settings: Settings) -> int:

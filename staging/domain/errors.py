@@ -85,7 +85,8 @@ class OpstageError(Exception):
         Exception.__init__(self, self.code.value)
 
     def __str__(self) -> str:
-        return f"{self.code.value}: {self.message('en')}"
+        hint = self.hint("en")
+        return f"{self.code.value}: {self.message('en')}" + (f" ({hint})" if hint else "")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (

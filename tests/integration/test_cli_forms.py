@@ -152,3 +152,20 @@ def test_a_misspelt_variable_is_not_passed_over_in_silence(sqlite_erp: Erp) -> N
     assert ran.code == 0, ran.err
     assert ran.json()["forms"]
     assert "OPSTAGE_FORM is no setting and ignored; is OPSTAGE_FORMS meant?" in ran.err
+
+
+@pytest.mark.parametrize("command", ["worker", "api"])
+@pytest.mark.parametrize(
+    ("text_of_file", "said"),
+    [("", "the file is empty"), ("version: 1\n", "permissions"), (None, "cannot read")],
+)
+def test_no_process_starts_on_a_catalogue_that_does_not_load(
+    sqlite_erp: Erp, command: str, text_of_file: str | None, said: str
+) -> None:
+    forms = sqlite_erp.folder / "broken.yaml"
+    if text_of_file is not None:
+        forms.write_text(text_of_file)
+    ran = opstage_here(sqlite_erp.folder, {"OPSTAGE_FORMS": str(forms)}, command)
+    assert ran.code == 1, ran.err
+    assert "broken.yaml" in ran.err
+    assert said in ran.err

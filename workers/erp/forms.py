@@ -29,6 +29,8 @@ def parse_catalogue(text: str, source: str = "forms.yaml") -> Catalogue:
     data, problem = read_yaml(text)
     if problem:
         raise CatalogueInvalid(source, [problem])
+    if data is None:
+        raise CatalogueInvalid(source, [Problem("(root)", "文件是空的", "the file is empty")])
     try:
         catalogue = Catalogue.model_validate(data)
     except ValidationError as error:
