@@ -100,15 +100,14 @@ class ConfirmService:
         # What did not change must still be as it was shown: pins first, then the edited whole.
         self._adapter.recheck(actor, item.prepared)
         if not edits and (item.item.allow_duplicate or not duplicate):
-            return item
+            return _overridden(item)
         limits = {
             "max_bytes": self._settings.payload_max_bytes,
             "max_depth": self._settings.payload_max_depth,
         }
         clean = check_value(edits, **limits)
-        return self._prepare.prepare_item(
-            actor, edited(self._adapter, item, clean, allow_duplicate=duplicate)
-        )
+        changed = edited(self._adapter, item, clean, allow_duplicate=duplicate)
+        return _overridden(self._prepare.prepare_item(actor, changed))
 
     def _rows(self, actor: Actor, snapshot: Snapshot, confirm_hash: str) -> list[NewOperation]:
         ids = [new_id() for _ in snapshot.items]
@@ -184,6 +183,14 @@ def code_after_waiting(needs_approval: bool, auto_execute: bool) -> StatusCode:
     if needs_approval:
         return StatusCode.WAITING_APPROVAL
     return StatusCode.SUBMITTED if auto_execute else StatusCode.WAITING_USER
+
+
+def _overridden(item: SnapshotItem) -> SnapshotItem:
+    """The item, unless it probably duplicates something and the person did not say "anyway"."""
+    if item.twin is not None:
+        candidates = tuple(item.twin["candidates"])
+        raise Refused(ErrorCode.POSSIBLE_DUPLICATE, {"record": item.twin["record"]}, candidates=candidates)
+    return item
 
 
 def _confirm_hash(preparation_id: str, request: ConfirmRequest) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from staging.contracts.error import ErrorCode
-from staging.contracts.preparation import Preparation, PrepareItem, PrepareRequest
+from staging.contracts.preparation import Preparation, PrepareItem, PrepareRequest, PreviewWarning
 from staging.domain.errors import FieldProblem, Refused, invalid
 from staging.domain.identity import Actor, ActorKind, new_id
 from staging.domain.intake import check_value
-from staging.domain.ports import Clock, ErpAdapter, PreparationStore
+from staging.domain.ports import Clock, ErpAdapter, PreparationStore, Prepared
 from staging.services.access import require_kind
 from staging.services.snapshot import Snapshot, SnapshotItem, load
 from staging.settings import Settings
@@ -62,10 +63,31 @@ class PrepareService:
                 "source_ref": None if item.source_ref is None else check_value(item.source_ref, **limits),
             }
         )
-        prepared = self._adapter.prepare(actor, item)
+        if actor.kind is not ActorKind.PERSON:  # only a person overrides the duplicate guard, on the card
+            item = item.model_copy(update={"allow_duplicate": False})
+        prepared, twin = self._with_twin(actor, item)
         # Text copied from the ERP may hold what no caller may send; better refused now than after the confirm.
         check_value(prepared.payload, **limits)
-        return SnapshotItem(item, prepared)
+        return SnapshotItem(item, prepared, twin)
+
+    def _with_twin(self, actor: Actor, item: PrepareItem) -> tuple[Prepared, dict[str, Any] | None]:
+        """What is prepared and, for a probable duplicate, what it duplicates: shown as a warning, refused at confirm
+        unless the person insists."""
+        try:
+            return self._adapter.prepare(actor, item), None
+        except Refused as refusal:
+            if refusal.code is not ErrorCode.POSSIBLE_DUPLICATE:
+                raise
+            prepared = self._adapter.prepare(actor, item.model_copy(update={"allow_duplicate": True}))
+            warnings = prepared.preview.warnings
+            if not any(w.code == refusal.code for w in warnings):
+                told = PreviewWarning(code=refusal.code.value, message=refusal.message(actor.locale))
+                preview = prepared.preview.model_copy(update={"warnings": [*warnings, told]})
+                prepared = replace(prepared, preview=preview)
+            return prepared, {
+                "record": refusal.params.get("record", ""),
+                "candidates": list(refusal.candidates),
+            }
 
     def get(self, actor: Actor, preparation_id: str) -> Preparation:
         """The preview again."""

@@ -14,10 +14,12 @@ from staging.domain.ports import Prepared, Route
 
 @dataclass(frozen=True, slots=True)
 class SnapshotItem:
-    """The request and what it was normalized to."""
+    """The request and what it was normalized to. ``twin``: what it probably duplicates (``record``, ``candidates`` of
+    the refusal), which the person has to override; None where there is nothing to override."""
 
     item: PrepareItem
     prepared: Prepared
+    twin: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ class Snapshot:
                 {
                     "item": s.item.model_dump(mode="json", exclude={"payload", "source_ref"}),
                     "prepared": asdict(s.prepared) | {"preview": s.prepared.preview.model_dump(mode="json")},
+                    "twin": s.twin,
                 }
                 for s in self.items
             ],
@@ -109,7 +112,9 @@ def load(data: dict[str, Any]) -> Snapshot:
         prepared = dict(entry["prepared"])
         prepared["route"] = Route(**prepared["route"])
         prepared["preview"] = Preview.model_validate(prepared["preview"])
-        items.append(SnapshotItem(PrepareItem.model_validate(entry["item"]), Prepared(**prepared)))
+        items.append(
+            SnapshotItem(PrepareItem.model_validate(entry["item"]), Prepared(**prepared), entry["twin"])
+        )
     return Snapshot(
         preparation_id=data["preparationId"],
         tenant=Tenant(data["brandsId"], data["subsidiaryId"]),

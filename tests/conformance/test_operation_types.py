@@ -193,8 +193,18 @@ def test_numbers_have_no_gap_whatever_fails_between(product: Product) -> None:
 def test_the_person_may_insist_on_a_possible_duplicate(product: Product) -> None:
     same = quotation(product)
     assert product.run(LIN, form_id="quotation", op_type="create", payload=same).code == C.EXECUTED
-    again = product.run(LIN, form_id="quotation", op_type="create", payload=same, allow_duplicate=True)
-    assert again.code == C.EXECUTED, again.error_message
+    # An agent cannot: what it says about duplicates is not the person's word.
+    request = PrepareRequest(form_id="quotation", op_type="create", payload=same, allow_duplicate=True)
+    prepared = product.services.prepare.prepare(Actor(B001, LIN, ActorKind.AGENT), request)
+    assert [w.code for w in prepared.preview.warnings] == ["possible_duplicate"]
+    with pytest.raises(OpstageError) as refusal:
+        product.services.confirm.confirm(person(LIN), prepared.preparation_id)
+    assert refusal.value.code is ErrorCode.POSSIBLE_DUPLICATE
+    assert len(refusal.value.candidates) == 1
+    insists = ConfirmRequest(allow_duplicate=True)
+    (again,) = product.services.confirm.confirm(person(LIN), prepared.preparation_id, insists)
+    ended = product.ended(LIN, again.id)
+    assert ended.code == C.EXECUTED, ended.error_message
 
 
 def test_two_confirmed_twins_of_a_natural_key_do_not_both_happen(product: Product) -> None:
