@@ -11,7 +11,7 @@ from staging.domain.errors import OpstageError, Refused, Transient
 from staging.domain.intake import sanitize_text
 from staging.domain.operation import Operation
 from staging.domain.ports import LedgerEntry, Outcome
-from staging.storage.dberrors import DbFailure, classify_db_error, is_db_error
+from staging.storage.dberrors import DbFailure, classify_db_error, is_db_error, refused_by
 
 _TEXT_LIMIT = 2000
 _BILL_ID_LIMIT = 200
@@ -90,9 +90,9 @@ def failed(operation: Operation, error: BaseException, *, timed_out: bool = Fals
     if failure.is_transient:
         return _plain(operation, StatusCode.UNEXPECTED, failure.value, again=True)
     if failure is DbFailure.DATA:
-        return _plain(operation, StatusCode.PAYLOAD_INVALID)
+        return _plain(operation, StatusCode.PAYLOAD_INVALID, refused_by(error))
     if failure in (DbFailure.UNIQUE, DbFailure.INTEGRITY):
-        return _plain(operation, StatusCode.RULE_REFUSED)
+        return _plain(operation, StatusCode.RULE_REFUSED, refused_by(error))
     return _plain(operation, StatusCode.UNEXPECTED, failure.value)
 
 
@@ -107,7 +107,7 @@ def worn_out(operation: Operation) -> Done:
 
 
 def _plain(operation: Operation, code: StatusCode, reason: str = "", again: bool = False) -> Done:
-    # Only the kind of error is shown: its text may carry SQL, values or hosts, and is in the worker's log.
+    # Only the kind of error is shown, or a column's name: its text may carry SQL, values or hosts; the log has it.
     message = code.meaning(operation.locale) + (f" ({reason})" if reason else "")
     return Done(
         code, message, error_code=ErrorCode.UNAVAILABLE.value if again else code.name.lower(), again=again

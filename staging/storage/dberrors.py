@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from enum import Enum
 from typing import Any
@@ -102,6 +103,10 @@ _SQLITE_UNIQUE = {
 }
 
 
+# Data too long for column 'sMemo' at row 1; CONSTRAINT `sal_order.jExtra` failed; NOT NULL constraint failed: t.sName
+_REFUSED_BY = re.compile(r"(?:\b[Cc]olumn|CONSTRAINT) [`']((?:\w|\.)+)[`']|constraint failed: ((?:\w|\.)+)$")
+
+
 def classify_db_error(error: BaseException) -> DbFailure:
     """Return what ``error`` (of SQLAlchemy, the driver, or a conversion on the way to it) means; OTHER if unknown."""
     if isinstance(error, sa.TimeoutError):
@@ -115,6 +120,16 @@ def classify_db_error(error: BaseException) -> DbFailure:
     if isinstance(error, ConnectionError | TimeoutError):
         return F.CONNECTION_LOST
     return _of_driver(error)
+
+
+def refused_by(error: BaseException) -> str:
+    """The column or constraint whose rule ``error`` tells of, "" where it names none. A name, never a value."""
+    cause: Any = error.orig if isinstance(error, sa.StatementError) and error.orig is not None else error
+    diag = getattr(cause, "diag", None)
+    if diag is not None:
+        return str(diag.column_name or diag.constraint_name or "")
+    found = _REFUSED_BY.search(str(cause))
+    return (found[1] or found[2]) if found else ""
 
 
 def is_db_error(error: BaseException) -> bool:

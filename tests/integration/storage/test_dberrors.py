@@ -20,7 +20,7 @@ from sqlalchemy import (
     text,
 )
 
-from staging.storage.dberrors import DbFailure, classify_db_error
+from staging.storage.dberrors import DbFailure, classify_db_error, refused_by
 from staging.storage.dialect import ExactDecimal
 from staging.storage.engine import make_engine
 
@@ -74,6 +74,21 @@ def test_values_that_do_not_fit_are_data(rows: Engine) -> None:
         assert _failure(rows, _insert(id=3, word="too long")) is DbFailure.DATA
     if rows.dialect.name == "postgresql":
         assert _failure(rows, _insert(id=3, word="\0")) is DbFailure.DATA
+
+
+def test_the_column_or_rule_that_refused_is_named_and_no_value_is(rows: Engine) -> None:
+    def named(**values: object) -> str:
+        with pytest.raises(Exception) as caught, rows.begin() as connection:
+            _insert(**values)(connection)
+        return refused_by(caught.value)
+
+    assert named(id=3, word=None).removeprefix("row_.") == "word"
+    assert named(id=3, n=-1) == "ck_row_n"
+    if rows.dialect.name != "sqlite":
+        assert "secret" not in named(id=3, word="secret 'column'")
+    if rows.dialect.name == "mariadb":  # PostgreSQL does not say which
+        assert (named(id=3, n=2**40), named(id=3, word="too long")) == ("n", "word")
+    assert refused_by(KeyError("x")) == ""
 
 
 def test_a_mistake_of_ours_is_other(rows: Engine) -> None:
