@@ -28,12 +28,6 @@ Supersedes = Annotated[
     str,
     Field(max_length=64, description="preparationId that this one replaces, when the user wanted it changed"),
 ]
-AllowDuplicate = Annotated[
-    bool,
-    Field(
-        description="true only after possible_duplicate and after the user said that it is none; their card warns again"
-    ),
-]
 Conversation = Annotated[
     str, Field(max_length=100, description="id of this conversation, if the host has one")
 ]
@@ -116,7 +110,6 @@ class Change(Wire):
         description='operationIds it waits for, or "#1" for the first operation of this same call',
     )
     not_before: datetime | None = Field(default=None, description="earliest time of execution, with its zone")
-    allow_duplicate: AllowDuplicate = False
 
 
 class PreviewChange(Change):
@@ -142,7 +135,6 @@ class PrepareCommand(Wire):
     )
     conversation_id: Conversation = ""
     supersedes: Supersedes = ""
-    allow_duplicate: AllowDuplicate = False
 
 
 class OperationStatus(Wire):

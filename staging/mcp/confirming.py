@@ -31,6 +31,11 @@ log = logging.getLogger(__name__)
 
 _KEY = "confirm"
 _RETRY_AFTER_S = (0.5, 2.0)
+_DUPLICATE_KEY = "allowDuplicate"
+_DUPLICATE = {
+    "zh": ("仍然提交", "可能与已有单据重复；勾选表示确认不是重复"),
+    "en": ("Submit anyway", "It may duplicate a record; tick it if it does not"),
+}
 _QUESTION = {
     "zh": ("确认执行", "勾选表示同意按以上内容执行"),
     "en": ("Execute it", "Tick it to have exactly the above executed"),
@@ -41,6 +46,7 @@ class _Yes(BaseModel):
     """What the person sends back."""
 
     confirm: bool
+    allowDuplicate: bool = False  # noqa: N815 - the key on the wire
 
 
 async def confirm_operation(call: Call, given: ConfirmOperation) -> Answered:
@@ -54,6 +60,11 @@ async def confirm_operation(call: Call, given: ConfirmOperation) -> Answered:
             raise
         return await _confirmed(call, earlier)
     preparation = Preparation.model_validate(found)
+    duplicate = any(
+        warning.code == ErrorCode.POSSIBLE_DUPLICATE
+        for item in preparation.items
+        for warning in item.preview.warnings
+    )
     shown = card(preparation, call.locale)
     if len(shown) > MAX_CHARACTERS:
         raise refused(_too_long(call, preparation.preparation_id), call.locale)
@@ -61,18 +72,19 @@ async def confirm_operation(call: Call, given: ConfirmOperation) -> Answered:
         answer = _carried(call, preparation)
         if answer is None:
             return types.InputRequiredResult(
-                input_requests={_KEY: types.ElicitRequest(params=_question(shown, call.locale))},
+                input_requests={_KEY: types.ElicitRequest(params=_question(shown, call.locale, duplicate))},
                 request_state=preparation.snapshot_hash,
             )
     else:
-        answer = await _asked(call, _question(shown, call.locale))
-    if not _agreed(answer):
+        answer = await _asked(call, _question(shown, call.locale, duplicate))
+    said = _said(answer)
+    if said is None or not said.confirm:
         return ConfirmAnswer(
             confirmed=False,
             next=texts.pick(texts.DECLINED, call.locale),
             pending=await pending(call),
         )
-    return await _confirmed(call, await _confirm(call, given.preparation_id))
+    return await _confirmed(call, await _confirm(call, given.preparation_id, said.allowDuplicate))
 
 
 async def _asked(call: Call, question: types.ElicitRequestFormParams) -> types.ElicitResult:
@@ -91,11 +103,15 @@ async def _asked(call: Call, question: types.ElicitRequestFormParams) -> types.E
         ) from error
 
 
-async def _confirm(call: Call, preparation_id: str) -> list[dict[str, Any]]:
-    """Confirm as the person; repeated while the API is away, because a repeat returns the same operations."""
+async def _confirm(call: Call, preparation_id: str, anyway: bool) -> list[dict[str, Any]]:
+    """Confirm as the person; repeated while the API is away, because a repeat returns the same operations.
+
+    ``anyway``: the person has overridden the duplicate guard.
+    """
+    body = {_DUPLICATE_KEY: True} if anyway else None
     for delay_s in (*_RETRY_AFTER_S, None):
         try:
-            done = await call.api_as_person.post("preparations", preparation_id, "confirm")
+            done = await call.api_as_person.post("preparations", preparation_id, "confirm", body=body)
             return list(done["operations"])
         except ToolRefused as refusal:
             if refusal.error.code is not ErrorCode.UNAVAILABLE:
@@ -121,14 +137,17 @@ async def _confirmed(call: Call, views: list[dict[str, Any]]) -> ConfirmAnswer:
     )
 
 
-def _question(shown: str, locale: str) -> types.ElicitRequestFormParams:
-    title, description = _QUESTION["zh" if locale == "zh" else "en"]
-    schema = {
-        "type": "object",
-        "properties": {_KEY: {"type": "boolean", "title": title, "description": description}},
-        "required": [_KEY],
-    }
+def _question(shown: str, locale: str, duplicate: bool) -> types.ElicitRequestFormParams:
+    properties = {_KEY: _box(_QUESTION, locale)}
+    if duplicate:
+        properties[_DUPLICATE_KEY] = _box(_DUPLICATE, locale)
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "required": [_KEY]}
     return types.ElicitRequestFormParams(message=shown, requested_schema=schema)
+
+
+def _box(words: dict[str, tuple[str, str]], locale: str) -> dict[str, str]:
+    title, description = words["zh" if locale == "zh" else "en"]
+    return {"type": "boolean", "title": title, "description": description}
 
 
 def _carried(call: Call, preparation: Preparation) -> types.ElicitResult | None:
@@ -138,14 +157,14 @@ def _carried(call: Call, preparation: Preparation) -> types.ElicitResult | None:
     return answer if asked and isinstance(answer, types.ElicitResult) else None
 
 
-def _agreed(answer: types.ElicitResult) -> bool:
-    """Only an accepted form with the box ticked is a yes."""
+def _said(answer: types.ElicitResult) -> _Yes | None:
+    """What an accepted form says; None for anything else. Only a ticked box is a yes."""
     if answer.action != "accept":
-        return False
+        return None
     try:
-        return _Yes.model_validate(answer.content, strict=True).confirm
+        return _Yes.model_validate(answer.content, strict=True)
     except ValidationError:
-        return False
+        return None
 
 
 def _too_long(call: Call, preparation_id: str) -> Refused:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from typing import Any
 
 from staging.contracts.query import QueryResult
-from staging.domain.json_schema import lean
+from staging.domain.json_schema import lean, nested
 from staging.mcp import arguments as a, texts
 from staging.mcp.directory import Directory, Query
 from staging.mcp.shapes import PageAnswer
@@ -36,27 +34,12 @@ def _query_tool(query: Query) -> Tool:
         PageAnswer,
         READS,
         run,
-        _with(lean(a.AskQuery.model_json_schema(by_alias=True)), "filter", query.filter_schema),
+        nested(lean(a.AskQuery.model_json_schema(by_alias=True)), "filter", query.filter_schema),
         _with_rows(query),
     )
-
-
-def _with(envelope: Mapping[str, Any], name: str, own: Mapping[str, Any]) -> dict[str, Any]:
-    """``envelope`` with the query's ``own`` schema as property ``name``; its definitions go up, under names of their
-    own."""
-    inner = json.loads(json.dumps(own).replace('"#/$defs/', f'"#/$defs/{name}.'))
-    theirs = {f"{name}.{key}": schema for key, schema in inner.pop("$defs", {}).items()}
-    needed = {*envelope.get("required", []), *([name] if inner.get("required") else [])}
-    definitions = {**envelope.get("$defs", {}), **theirs}
-    return {
-        **envelope,
-        "properties": {**envelope["properties"], name: inner},
-        "required": sorted(needed),
-        **({"$defs": definitions} if definitions else {}),
-    }
 
 
 def _with_rows(query: Query) -> dict[str, Any]:
     rows = dict(query.row_schema)
     definitions = rows.pop("$defs", {})
-    return _with(PageAnswer.schema_of(), "items", {"type": "array", "items": rows, "$defs": definitions})
+    return nested(PageAnswer.schema_of(), "items", {"type": "array", "items": rows, "$defs": definitions})

@@ -8,7 +8,7 @@ from typing import Any
 
 from staging.contracts.error import Wire
 from staging.contracts.status import StatusCode
-from staging.domain.json_schema import lean
+from staging.domain.json_schema import lean, nested
 from staging.mcp import arguments as a, texts
 from staging.mcp.directory import Directory, FormEntry, Operation
 from staging.mcp.shapes import Answer, OperationInfo, PreparedAnswer, StatusAnswer, TodosAnswer
@@ -108,18 +108,9 @@ def _command_tool(name: str, form: FormEntry, command: Operation) -> Tool:
 def _input_schema(command: Operation) -> dict[str, Any]:
     """The envelope with the command's own schema as ``payload``; a command that creates acts on no record."""
     envelope = lean(a.PrepareCommand.model_json_schema(by_alias=True))
-    own = dict(command.input_schema or {})
-    definitions = own.pop("$defs", {})
-    properties = dict(envelope["properties"]) | {"payload": own}
     if command.op_type == _CREATES:
-        del properties["record"]
-    needed = ["payload"] if own.get("required") else []
-    return {
-        **envelope,
-        "properties": properties,
-        "required": needed,
-        **({"$defs": definitions} if definitions else {}),
-    }
+        del envelope["properties"]["record"]
+    return nested(envelope, "payload", command.input_schema or {})
 
 
 def _tool(name: str, arguments: type[Wire], answer: type[Answer], annotations: Any, run: Run) -> Tool:

@@ -6,13 +6,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
-from urllib.parse import quote
 
 import httpx
-from pydantic import ValidationError
 
-from staging.contracts.error import ErrorBody, ErrorCode, ErrorResponse
-from staging.domain.errors import OpstageError, Transient
+from staging.client.api_client import ApiRefused, path_of, refusal_of, unreachable
+from staging.contracts.error import ErrorBody
+from staging.domain.errors import OpstageError
 
 _ANSWER_S = 30.0
 
@@ -26,8 +25,8 @@ class ToolRefused(Exception):
 
 
 def refused(error: OpstageError, locale: str) -> ToolRefused:
-    """An error of our own making in the shape of the API's."""
-    return ToolRefused(error.body(locale).error)
+    """``error`` on its way; the API's own as it came, ours in ``locale``."""
+    return ToolRefused(error.error if isinstance(error, ApiRefused) else error.body(locale).error)
 
 
 class Upstream:
@@ -69,33 +68,18 @@ class Caller:
         headers = {"Authorization": f"Bearer {self.token}"}
         if "content" in request:
             headers["Content-Type"] = "application/json"
-        address = "/v1/" + "/".join(_quoted(step) for step in path)
+        address = f"/v1/{path_of(path)}"
         timeout = httpx.Timeout(_ANSWER_S + patience_s, connect=5.0)
         try:
             response = await self.upstream._client.request(
                 method, address, headers=headers, timeout=timeout, **request
             )
         except httpx.HTTPError as error:
-            raise self._away() from error
-        if response.is_success:
-            return self._parsed(response)
-        try:
-            raise ToolRefused(ErrorResponse.model_validate_json(response.content).error)
-        except ValidationError as error:  # not Opstage that answers there
-            raise self._away() from error
-
-    def _parsed(self, response: httpx.Response) -> Any:
+            raise refused(unreachable(), self.locale) from error
+        if response.is_error:
+            raise refused(refusal_of(response), self.locale)
         try:
             # amounts are text already; should a number with a point ever come, its digits are kept
             return json.loads(response.content, parse_float=str) if response.content else None
         except ValueError as error:
-            raise self._away() from error
-
-    def _away(self) -> ToolRefused:
-        return refused(Transient(ErrorCode.UNAVAILABLE, {"what": "Opstage API"}), self.locale)
-
-
-def _quoted(step: str) -> str:
-    """One step of a path, whatever is in it; dots alone would be walked instead of asked for."""
-    quoted = quote(step, safe="", errors="replace")
-    return quoted if quoted.strip(".") else quoted.replace(".", "%2E")
+            raise refused(unreachable(), self.locale) from error

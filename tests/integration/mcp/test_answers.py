@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from mcp import types
 from sqlalchemy import update
 
 from staging.contracts.status import StatusCode as C
@@ -98,15 +99,17 @@ async def test_a_bad_call_is_refused_by_the_contracts_codes(
         assert (await agent.refusal(tool, **arguments))["code"] == code
 
 
-async def test_a_duplicate_is_refused_until_the_user_says_that_it_is_none(plain: Way) -> None:
+async def test_a_duplicate_is_refused_until_the_person_says_that_it_is_none(plain: Way) -> None:
     person, request = Person(), new_customer()
     plain.door.run("u-lin", **request)
     async with plain.agent("u-lin", person=person) as agent:
-        refused = await agent.refusal("preview_change", **request)
-        assert (refused["code"], len(refused["candidates"])) == ("possible_duplicate", 1)
-        answer = await agent.call("preview_change", **request, allowDuplicate=True)
+        answer = await agent.call("preview_change", **request)
         assert answer["items"][0]["preview"]["warnings"][0]["code"] == "possible_duplicate"
-        await agent.call("confirm_operation", preparationId=answer["preparationId"])
+        refused = await agent.refusal("confirm_operation", preparationId=answer["preparationId"])
+        assert (refused["code"], len(refused["candidates"])) == ("possible_duplicate", 1)
+        person.reply = types.ElicitResult(action="accept", content={"confirm": True, "allowDuplicate": True})
+        done = await agent.call("confirm_operation", preparationId=answer["preparationId"])
+        assert done["confirmed"]
     assert "重复" in person.shown[0]
 
 
@@ -186,7 +189,7 @@ async def test_an_unknown_outcome_is_said_to_be_not_known_and_not_to_be_staged_a
         assert "不要重新" in told["next"]
         assert "失败" not in json.dumps(told, ensure_ascii=False)
         assert answer["pending"]["unknown"] == 1
-        again = await agent.call("preview_change", **stock_request(plain), allowDuplicate=True)
+        again = await agent.call("preview_change", **stock_request(plain))
         assert again["pending"] == {"count": 1, "unknown": 1}
     put(plain, operation, C.UNEXPECTED)
 
