@@ -195,16 +195,16 @@ def test_all_purchases_equal_the_sums_of_the_tables(
             sums[1] += line.dAmount
     user = "u-sun" if tenant is FIRST else "u-gao"
     found: dict[tuple[str, str], list[Decimal]] = {}
-    number, more = 1, True
+    number, more, total = 1, True, None
     while more:
         page = ask(erp, "customer_purchases", user=user, tenant=tenant, page={"number": number, "size": 13})
         for row in page.items:
             key = row["customer"], row["product"]
             assert key not in found
             found[key] = [Decimal(row["quantity"]), Decimal(row["amount"])]
-        number, more = number + 1, page.page.has_more
+        number, more, total = number + 1, page.page.has_more, page.page.total
     assert found == dict(expected)
-    assert page.page.total == len(expected) > 20
+    assert total == len(expected) > 20
 
 
 # ---------------------------------------------------------------------------------------------------- quotes
@@ -364,7 +364,7 @@ def test_a_name_that_fits_several_lists_them(erp: DemoErp) -> None:
         assert {c["number"] for c in candidates} == {"KH0001", "KH0002"}
         chosen = candidates[0]["id"]
         assert all(i["customer"] == chosen for i in ask(erp, "orders", {"customer": chosen}).items)
-    assert found["filter.lines[0].product"] is E.REFERENCE_NOT_FOUND
+        assert found.get("filter.lines[0].product") is (E.REFERENCE_NOT_FOUND if more else None)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ FIXED = {
     "my_todos",
     "cancel_operation",
 }
+QUERIES = {"query_orders", "query_customer_purchases", "query_quote", "query_quote_comparison"}
 
 
 def customers(door: Door, name: str) -> int:
@@ -89,7 +90,7 @@ async def test_what_is_listed_is_typed_and_honest(way: Way) -> None:
     async with way.agent("u-lin", person=Person()) as agent:
         tools = await agent.tools()
     commands = {"prepare_erp_sales_order_create", "prepare_erp_sales_order_cancel"}
-    assert set(tools) == FIXED | commands | {"confirm_operation"}
+    assert set(tools) == FIXED | QUERIES | commands | {"confirm_operation"}
     for name, tool in tools.items():
         assert tool.title
         assert tool.description
@@ -98,7 +99,7 @@ async def test_what_is_listed_is_typed_and_honest(way: Way) -> None:
         assert tool.output_schema is not None
         hints = tool.annotations
         assert hints is not None
-        reads = name in FIXED - {"preview_change", "cancel_operation"}
+        reads = name in (FIXED | QUERIES) - {"preview_change", "cancel_operation"}
         assert hints.read_only_hint is reads
         assert hints.open_world_hint is False
         if not reads:
@@ -129,7 +130,7 @@ async def test_choices_and_limits_of_a_command_stay_in_its_schema(plain: Way) ->
 
 async def test_everybody_is_shown_only_what_they_are_granted(plain: Way) -> None:
     async with plain.agent("u-sun") as reader, plain.agent("u-zhou") as nobody:
-        assert set(await reader.tools()) == FIXED
+        assert set(await reader.tools()) == FIXED | QUERIES
         assert (await nobody.call("find_forms")) == {"forms": [], "total": 0}
         refused = await reader.refusal("preview_change", formId="customer", opType="create", payload={})
         assert refused["code"] == "forbidden"
