@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -57,36 +57,40 @@ class ApiClient:
         """Server-sent events of /v1/path…, until the stream or the caller ends it."""
         try:
             with self._client.stream(
-                "GET", _joined(path), timeout=httpx.Timeout(None, connect=3.0)
+                "GET", path_of(path), timeout=httpx.Timeout(None, connect=3.0)
             ) as response:
                 if response.is_error:
                     response.read()
-                    raise _refusal(response)
+                    raise refusal_of(response)
                 for line in response.iter_lines():
                     if line.startswith("data:"):
                         yield json.loads(line.removeprefix("data:"))
         except httpx.TransportError as error:
-            raise _unreachable() from error
+            raise unreachable() from error
 
     def _call(self, method: str, path: tuple[str, ...], **kw: Any) -> Any:
         try:
-            response = self._client.request(method, _joined(path), **kw)
+            response = self._client.request(method, path_of(path), **kw)
         except httpx.TransportError as error:
-            raise _unreachable() from error
+            raise unreachable() from error
         if response.is_error:
-            raise _refusal(response)
+            raise refusal_of(response)
         return response.json() if response.content else None
 
 
-def _joined(path: tuple[str, ...]) -> str:
-    return "/".join(quote(part, safe="") for part in path)
+def path_of(steps: Iterable[str]) -> str:
+    """``steps`` as a path, whatever is in them; dots alone would be walked instead of asked for."""
+    quoted = (quote(step, safe="", errors="replace") for step in steps)
+    return "/".join(step if step.strip(".") else step.replace(".", "%2E") for step in quoted)
 
 
-def _unreachable() -> Transient:
+def unreachable() -> Transient:
+    """Nothing answered, or not Opstage."""
     return Transient(ErrorCode.UNAVAILABLE, {"what": "Opstage API"})
 
 
-def _refusal(response: httpx.Response) -> OpstageError:
+def refusal_of(response: httpx.Response) -> OpstageError:
+    """The error of an answer that is none of success."""
     try:
         return ApiRefused(ErrorResponse.model_validate_json(response.content).error)
     except ValidationError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,3 +33,18 @@ def _below(key: str, value: Any) -> Any:
     if isinstance(value, list):
         return [lean(one) if isinstance(one, Mapping) else one for one in value]
     return value
+
+
+def nested(envelope: Mapping[str, Any], name: str, own: Mapping[str, Any]) -> dict[str, Any]:
+    """``envelope`` with the schema ``own`` as property ``name``, required where something in it is; its definitions go
+    up, under names of their own."""
+    inner = json.loads(json.dumps(own).replace('"#/$defs/', f'"#/$defs/{name}.'))
+    theirs = {f"{name}.{key}": schema for key, schema in inner.pop("$defs", {}).items()}
+    needed = {*envelope.get("required", []), *([name] if inner.get("required") else [])}
+    definitions = {**envelope.get("$defs", {}), **theirs}
+    return {
+        **envelope,
+        "properties": {**envelope["properties"], name: inner},
+        "required": sorted(needed),
+        **({"$defs": definitions} if definitions else {}),
+    }
