@@ -103,7 +103,7 @@ def up() -> None:
         _require_adapter(settings.model_copy(update=databases))
         everything = {**os.environ, "PYTHONUNBUFFERED": "1", **env}
         everything |= {f"OPSTAGE_{name.upper()}": str(port) for name, port in ports.items()}
-        demo_erp = settings.erp_adapter.startswith(_DEMO_ADAPTER)
+        demo_erp = wants_demo(settings)
         steps = [_DB_UPGRADE, *([_DEMO_SEED] if demo_erp else [])]
         for step in steps:
             code = _run(step, everything)
@@ -134,6 +134,11 @@ def env() -> None:
         )
     for name, value in running.items():
         print(f"export {name}={shlex.quote(value)}")
+
+
+def wants_demo(settings: Settings) -> bool:
+    """Whether ``up`` sets the demo ERP up: never in the database of somebody who brought a catalogue of their own."""
+    return settings.erp_adapter.startswith(_DEMO_ADAPTER) and settings.forms is None
 
 
 def flower_login(settings: Settings) -> str:
