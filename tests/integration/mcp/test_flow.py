@@ -48,7 +48,7 @@ async def test_the_whole_job_over_every_transport_and_revision(way: Way) -> None
             payload={"name": name, "type": "direct", "creditLimit": "1234567890123.45"},
         )
         assert prepared["state"] == "PREPARED"
-        assert prepared["pending"] == {"count": 0, "unknown": 0}
+        before = prepared["pending"]["count"]  # what other tests of this run left waiting
         assert prepared["items"][0]["preview"]["fields"][-1]["new"] == "1234567890123.45"
         assert customers(way.door, name) == 0
         confirmed = await agent.call("confirm_operation", preparationId=prepared["preparationId"])
@@ -58,13 +58,13 @@ async def test_the_whole_job_over_every_transport_and_revision(way: Way) -> None
         assert '"1234567890123.45"' in shown
         (operation,) = confirmed["operations"]
         assert (operation["code"], operation["finished"]) == (100, False)
-        assert confirmed["pending"]["count"] == 1
+        assert confirmed["pending"]["count"] == before + 1
         assert customers(way.door, name) == 0
         way.door.execute(operation["operationId"])
         done = await agent.call("operation_status", operationId=operation["operationId"], waitSeconds=10)
         assert (done["operation"]["status"], done["operation"]["code"]) == ("success", 200)
         assert done["operation"]["finished"]
-        assert done["pending"]["count"] == 0
+        assert done["pending"]["count"] == before
         assert customers(way.door, name) == 1
 
 
