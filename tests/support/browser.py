@@ -10,6 +10,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Request, sync_playwright
 
+from staging.api.context import SESSION_COOKIE
 from tests.support.services import missing
 
 SHOTS = Path(__file__).resolve().parents[2] / "artifacts" / "screenshots"
@@ -65,7 +66,10 @@ class Visitor:
 
     def _console(self, message: ConsoleMessage) -> None:
         # Chromium reports every 4xx answer; what an API refuses is the test's to look at.
-        if message.type in ("error", "warning") and "the server responded with a status of 4" not in message.text:
+        if (
+            message.type in ("error", "warning")
+            and "the server responded with a status of 4" not in message.text
+        ):
             self._problems.append(f"console: {message.text}")
 
     def _dialog(self, dialog: Any) -> None:
@@ -76,11 +80,12 @@ class Visitor:
         if not request.url.startswith((self._url, "data:", "blob:")):
             self._problems.append(f"request to {request.url}")
 
-    def sign_in(self, token: str, path: str = "/") -> None:
-        """Open ``path`` and sign in there as a person would."""
+    def enter(self, token: str, path: str = "/") -> None:
+        """Open ``path`` signed in, as somebody who was here before."""
+        self.context.add_cookies(
+            [{"name": SESSION_COOKIE, "value": token, "url": self._url, "httpOnly": True, "sameSite": "Strict"}]
+        )
         self.page.goto(path)
-        self.page.locator("#token").fill(token)
-        self.page.locator("#sign-in button").click()
         self.page.locator("#content").wait_for(state="visible")
 
     def card(self, identifier: str) -> Locator:

@@ -102,7 +102,7 @@ await withSession(async (who) => {
   byId("of-whom").textContent = me.kind === "operator" ? word("All operations of your company.") : word("All operations proposed for you. Act on them on the page My AI todos.");
   byId("user-filter").hidden = me.kind !== "operator";
   byId("filter").addEventListener("submit", (event) => { event.preventDefault(); page = 1; load(); });
-  byId("reset").addEventListener("click", () => { byId("filter").reset(); page = 1; load(); });
+  byId("reset-filter").addEventListener("click", () => { byId("filter").reset(); page = 1; load(); });
   byId("previous").addEventListener("click", () => { page -= 1; load(); });
   byId("next").addEventListener("click", () => { page += 1; load(); });
   byId("close").addEventListener("click", () => byId("timeline").close());

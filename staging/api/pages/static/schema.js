@@ -38,15 +38,28 @@ const OPERATIONS = {
 
 export const commandOf = (schema, commandType) => schema?.opTypes.find((o) => o.commandType === commandType && o.inputSchema) ?? null;
 
+// How a new record will be called: what its form's title fields say.
+function named(fields, schema) {
+  const parts = (schema?.title ?? fields.slice(0, 1).map((c) => c.field)).map((name) => fields.find((c) => c.field === name)).filter(Boolean);
+  return parts.map((c) => shown(c.type, fieldOf(schema, c.field), c.new, c.newText)).filter(Boolean).join(" ");
+}
+
+// The values of a row that another program wrote.
+function plain(payload) {
+  const known = payload !== null && typeof payload === "object";
+  return known ? Object.entries(payload).map(([field, value]) => ({ field, type: typeof value, new: value })) : [];
+}
+
 // What it is, in the reader's language where the form is known to them, else as it was said to whoever proposed it.
 export function titleOf(subject, schema) {
   const { preview, formId, opType, commandType } = subject;
-  const record = preview?.recordLabel ?? subject.targetBillId ?? "";
+  const record = preview?.recordLabel || subject.targetBillId || named(preview?.fields ?? plain(subject.payload), schema);
   const command = commandOf(schema, commandType);
   const verb = OPERATIONS[opType];
   if (command) return `${command.label} ${record}`.trim();
   if (schema && verb) return [word("{operation} {form}", { operation: verb, form: inside(schema.label) }), record].join(" ").trim();
-  return preview?.title || `${formId} ${opType} ${record}`.trim();
+  const said = preview?.title || `${formId} ${opType}`;
+  return said.includes(record) ? said : `${said} ${record}`;
 }
 
 // A label within an English sentence.

@@ -83,14 +83,12 @@ async function fill(place, operations, open) {
     const schema = await formSchema(operation.formId);
     const wasOpen = known?.node.querySelector("details.what")?.open;
     const node = operationCard(operation, schema, { actions: actionsOf(operation), open: wasOpen ?? open, me });
-    const focused = known?.node.contains(document.activeElement);
-    known?.node.replaceWith(node);
-    if (focused) node.focus();
     cards.set(operation.id, { seq: operation.seq, node });
     return node;
   }));
+  const kept = new Set(nodes);
+  for (const node of [...place.children]) if (!kept.has(node)) node.remove(); // first, so that what stays is not moved
   nodes.forEach((node, i) => { if (place.children[i] !== node) place.insertBefore(node, place.children[i] ?? null); });
-  while (place.children.length > nodes.length) place.lastChild.remove();
 }
 
 // Says aloud what ended since the last look.
@@ -105,9 +103,11 @@ async function refresh() {
   let todos;
   try { todos = await api("GET", "/v1/todos?limit=100"); } catch (error) { tell(error); return error.retryAfterMs ?? 0; }
   const recent = all ? todos.recent : todos.recent.slice(0, FEW);
+  const focused = document.activeElement?.closest("article")?.id;
   await fill(byId("waiting"), todos.waiting, todos.waiting.length <= 3);
   await fill(byId("running"), todos.running, false);
   await fill(byId("recent"), recent, false);
+  if (focused && document.activeElement === document.body) byId(focused)?.focus(); // it moved, the person's place with it
   byId("n-running").textContent = todos.running.length || "";
   byId("nothing-runs").hidden = todos.running.length > 0;
   byId("nothing-ended").hidden = todos.recent.length > 0;
