@@ -94,7 +94,7 @@ def up() -> None:
     with (
         _stoppable(),
         runtime_env(settings) as env,
-        announced({**env, "OPSTAGE_API_URL": settings.served_url}),
+        announced({**env, "OPSTAGE_API_URL": settings.served_url, **_own_erp(settings)}),
     ):
         databases = {
             "database_url": env["OPSTAGE_DATABASE_URL"],
@@ -134,6 +134,14 @@ def env() -> None:
         )
     for name, value in running.items():
         print(f"export {name}={shlex.quote(value)}")
+
+
+def _own_erp(settings: Settings) -> dict[str, str]:
+    """What other commands have to know of an ERP that is not the demo's."""
+    names = (
+        {"OPSTAGE_ERP_ADAPTER": settings.erp_adapter} if "erp_adapter" in settings.model_fields_set else {}
+    )
+    return names | ({"OPSTAGE_FORMS": str(settings.forms.resolve())} if settings.forms else {})
 
 
 def wants_demo(settings: Settings) -> bool:
