@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,6 +18,7 @@ from tests.support.api import OPERATOR, PERSON, Door, open_door
 from tests.support.demo_requests import new_customer
 from tests.support.private import EmbeddedRedis
 
+log = logging.getLogger(__name__)
 STREAMS = 500
 USERS = ("u-lin", "u-zhao", "u-chen", "u-wang", "u-qian")
 SOON_S = 3.0
@@ -120,7 +122,7 @@ async def _run(door: Door, redis: EmbeddedRedis) -> None:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     assert "Traceback" not in door.api.log()
-    print(measured)
+    log.info("%s", measured)  # pytest --log-cli-level=INFO
 
 
 def _moved_without_redis(door: Door, op_id: str) -> int:
