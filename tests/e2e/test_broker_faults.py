@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import time
@@ -45,9 +44,9 @@ def world(open_world: MakeWorld) -> World:
 
 
 def test_with_the_broker_dead_a_confirm_answers_and_the_operation_runs_once_it_is_back(
-    world: World, private_redis: EmbeddedRedis, start_worker: StartWorker, start_beat: StartBeat
+    world: World, private_redis: EmbeddedRedis, start_mortal_worker: StartWorker, start_beat: StartBeat
 ) -> None:
-    start_worker(world.env)
+    start_mortal_worker(world.env)
     start_beat(world.env)
     world.stage()
     wait_for_the_end(world)
@@ -60,9 +59,9 @@ def test_with_the_broker_dead_a_confirm_answers_and_the_operation_runs_once_it_i
 
 
 def test_with_the_broker_frozen_a_confirm_answers_and_the_operation_runs_once_it_thaws(
-    world: World, private_redis: EmbeddedRedis, start_worker: StartWorker, start_beat: StartBeat
+    world: World, private_redis: EmbeddedRedis, start_mortal_worker: StartWorker, start_beat: StartBeat
 ) -> None:
-    start_worker(world.env)
+    start_mortal_worker(world.env)
     start_beat(world.env)
     world.stage()
     wait_for_the_end(world)
@@ -77,9 +76,9 @@ def test_with_the_broker_frozen_a_confirm_answers_and_the_operation_runs_once_it
 
 
 def test_all_messages_lost_with_rows_queued_and_in_work_is_made_good_by_the_sweeper(
-    world: World, private_redis: EmbeddedRedis, start_worker: StartWorker, start_beat: StartBeat
+    world: World, private_redis: EmbeddedRedis, start_mortal_worker: StartWorker, start_beat: StartBeat
 ) -> None:
-    start_worker(world.env)
+    start_mortal_worker(world.env)
     for _ in range(30):
         world.stage({"do": "sleep", "ms": 20})
     wait_until(lambda: world.oracle.codes()[C.EXECUTED] > 0, 20, "the first one is executed")
@@ -89,12 +88,16 @@ def test_all_messages_lost_with_rows_queued_and_in_work_is_made_good_by_the_swee
     start_beat(world.env)
     wait_for_the_end(world)
     assert world.oracle.verdict().require_sound().codes == {200: 30}
+    client = private_redis.client()
+    keys = [str(key) for key in client.keys("*")]
+    client.close()
+    assert not [key for key in keys if "result" in key or "task-meta" in key], keys  # nobody asks for results
 
 
 def test_a_broker_killed_in_mid_work_neither_loses_nor_doubles(
-    world: World, private_redis: EmbeddedRedis, start_worker: StartWorker, start_beat: StartBeat
+    world: World, private_redis: EmbeddedRedis, start_mortal_worker: StartWorker, start_beat: StartBeat
 ) -> None:
-    start_worker(world.env, concurrency=2)
+    start_mortal_worker(world.env, concurrency=2)
     start_beat(world.env)
     world.confirm(*(world.row({"do": "sleep", "ms": 20}) for _ in range(60)))
     wait_until(lambda: world.oracle.codes()[C.EXECUTED] > 0, 20, "the first one is executed")
@@ -116,9 +119,9 @@ class _Touch:
 
 
 def test_forged_messages_do_nothing_and_the_worker_goes_on(
-    world: World, private_redis: EmbeddedRedis, start_worker: StartWorker, tmp_path: Path
+    world: World, private_redis: EmbeddedRedis, start_mortal_worker: StartWorker, tmp_path: Path
 ) -> None:
-    worker = start_worker(world.env)
+    worker = start_mortal_worker(world.env)
     done, waiting = world.stage(), world.stage(code=C.WAITING_APPROVAL)
     wait_until(lambda: world.code(done) is C.EXECUTED, 20, "it is executed")
     before = [world.read(i) for i in (done, waiting)]
@@ -151,10 +154,10 @@ def test_forged_messages_do_nothing_and_the_worker_goes_on(
 
 
 def test_what_is_no_message_at_all_ends_the_worker_and_is_gone_when_it_is_started_again(
-    world: World, private_redis: EmbeddedRedis, start_worker: StartWorker
+    world: World, private_redis: EmbeddedRedis, start_mortal_worker: StartWorker
 ) -> None:
     # Celery's own reading of its queue: only whoever has the broker's password can do this, and a supervisor mends it.
-    worker = start_worker(world.env)
+    worker = start_mortal_worker(world.env)
     client = private_redis.client()
     client.lpush(world.settings.queue_name, "not even a message")
     client.close()
@@ -179,15 +182,3 @@ def _as_task(world: World, name: str) -> dict[str, Any]:
         "correlation_id": new_id(),
         "declare": [Queue(world.settings.queue_name)],  # type: ignore[no-untyped-call]
     }
-
-
-def test_no_result_is_kept_in_redis(
-    world: World, private_redis: EmbeddedRedis, start_worker: StartWorker
-) -> None:
-    start_worker(world.env)
-    world.stage()
-    wait_for_the_end(world)
-    client = private_redis.client()
-    keys = [str(key) for key in client.keys("*")]
-    client.close()
-    assert not [key for key in keys if "result" in key or "meta" in key], json.dumps(keys)

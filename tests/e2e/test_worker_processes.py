@@ -64,7 +64,7 @@ class Mourning:
         if new:
             if "kill-main" in self._worker.env["OPSTAGE_FAILPOINTS"]:
                 self._worker.wait_exit(10)
-                self._worker.start()
+                self._worker.start(wait=False)
             lapse_what_the_dead_hold(self._world)
             self._known |= new
 
@@ -80,7 +80,7 @@ class Mourning:
 @pytest.mark.timeout(400)
 def test_kill_9_at_every_window_loses_nothing_and_doubles_nothing(
     open_world: MakeWorld,
-    start_worker: StartWorker,
+    start_mortal_worker: StartWorker,
     start_beat: StartBeat,
     tmp_path: Path,
     kind: str,
@@ -90,7 +90,7 @@ def test_kill_9_at_every_window_loses_nothing_and_doubles_nothing(
     world = open_world(kind, shared=shared, max_attempts="20")
     folder = tmp_path / "fired"
     folder.mkdir()
-    worker = start_worker(armed(world, action, WINDOWS, folder))
+    worker = start_mortal_worker(armed(world, action, WINDOWS, folder))
     mourning = Mourning(world, worker, folder)
     start_beat(world.env)
     rows = [world.row() for _ in range(6)] + [world.row({"do": "refuse", "code": "business_rule"})]
@@ -101,46 +101,43 @@ def test_kill_9_at_every_window_loses_nothing_and_doubles_nothing(
     world.confirm(slow, *(world.row() for _ in range(3)))
     wait_for_the_end(world, each_time=mourning)
     assert fired(folder) == set(WINDOWS)
-    worker.kill_all()  # with a child just killed it would wait ten seconds for that one's result
     verdict = world.oracle.verdict().require_sound()
     assert verdict.codes == {200: 10, 422: 1}
     assert max(world.read(i).attempt for i in world.oracle.accepted) > 1
 
 
 def test_told_to_stop_it_finishes_what_it_began_and_leaves_the_rest_untouched(
-    open_world: MakeWorld, start_worker: StartWorker, start_beat: StartBeat
+    open_world: MakeWorld, start_mortal_worker: StartWorker, start_beat: StartBeat
 ) -> None:
     world = open_world("postgresql", shared=True)
-    first = start_worker(world.env, name="first")
+    first = start_mortal_worker(world.env, name="first")
     ids = [world.stage({"do": "sleep", "ms": 100}) for _ in range(20)]
     wait_until(lambda: C.EXECUTED in world.oracle.codes(), 20, "the first one is executed")
     first.send(signal.SIGTERM)
     assert first.wait_exit(15) == 0
     assert set(world.oracle.codes()) == {C.EXECUTED, C.SUBMITTED}
-    start_worker(world.env, name="second")
+    start_mortal_worker(world.env, name="second")
     start_beat(world.env)
     wait_for_the_end(world)
     assert {world.read(i).attempt for i in ids} == {1}
     assert world.oracle.verdict().require_sound().codes == {200: 20}
 
 
-@pytest.mark.parametrize("shared", [True, False], ids=["shared", "separate"])
 def test_a_cold_shutdown_in_mid_execution_undoes_it_and_it_runs_again(
     open_world: MakeWorld,
-    start_worker: StartWorker,
+    start_mortal_worker: StartWorker,
     start_beat: StartBeat,
     flag: Callable[[str], str],
-    shared: bool,
 ) -> None:
-    world = open_world("postgresql", shared=shared)
-    first = start_worker(world.env, name="first")
+    world = open_world("postgresql", shared=False)
+    first = start_mortal_worker(world.env, name="first")
     busy = [{"do": "touch", "file": flag("begun")}, {"do": "sleep", "ms": 1500}]
     op_id = world.stage({"do": "write"}, {"do": "once", "file": flag("once"), "steps": busy})
     wait_until(Path(flag("begun")).exists, 20, "it has begun")
     first.send(signal.SIGQUIT)
     first.wait_exit(20)
     lapse_what_the_dead_hold(world)
-    start_worker(world.env, name="second")
+    start_mortal_worker(world.env, name="second")
     start_beat(world.env)
     wait_for_the_end(world)
     assert world.read(op_id).attempt <= 2
@@ -148,10 +145,10 @@ def test_a_cold_shutdown_in_mid_execution_undoes_it_and_it_runs_again(
 
 
 def test_the_soft_time_limit_ends_an_operation_that_takes_too_long_and_the_worker_goes_on(
-    open_world: MakeWorld, start_worker: StartWorker, start_beat: StartBeat
+    open_world: MakeWorld, start_mortal_worker: StartWorker, start_beat: StartBeat
 ) -> None:
     world = open_world("sqlite", shared=True)
-    start_worker(world.env)
+    start_mortal_worker(world.env)
     start_beat(world.env)
     slow = world.stage({"do": "write"}, {"do": "sleep", "ms": 20_000})
     quick = world.stage()
@@ -161,10 +158,10 @@ def test_the_soft_time_limit_ends_an_operation_that_takes_too_long_and_the_worke
 
 
 def test_a_payload_that_kills_its_worker_runs_out_of_attempts_and_everything_else_flows(
-    open_world: MakeWorld, start_worker: StartWorker, start_beat: StartBeat, flag: Callable[[str], str]
+    open_world: MakeWorld, start_mortal_worker: StartWorker, start_beat: StartBeat, flag: Callable[[str], str]
 ) -> None:
     world = open_world("postgresql", shared=False)
-    start_worker(world.env)
+    start_mortal_worker(world.env)
     start_beat(world.env)
     deadly = world.row({"do": "append", "file": flag("starts")}, {"do": "signal", "name": "SIGKILL"})
     world.confirm(deadly, *(world.row() for _ in range(4)))

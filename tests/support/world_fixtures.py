@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.databases import KINDS
+from tests.support.fixtures import StartWorker
 from tests.support.private import EmbeddedRedis
+from tests.support.processes import WorkerProcess
 from tests.support.world import Databases, World, databases
 
 PLACES = [(kind, shared) for kind in KINDS for shared in (True, False)]
@@ -86,3 +88,19 @@ def open_world(tmp_path: Path, private_redis: EmbeddedRedis) -> Iterator[MakeWor
             return world
 
         yield make
+
+
+@pytest.fixture
+def start_mortal_worker(start_worker: StartWorker) -> Iterator[StartWorker]:
+    """``start_worker`` for tests that are done with their workers once they have seen what they wanted: SIGKILL at the
+    end, instead of seconds for an orderly stop."""
+    started: list[WorkerProcess] = []
+
+    def start(env: Mapping[str, str], *, name: str = "", concurrency: int = 1) -> WorkerProcess:
+        started.append(start_worker(env, name=name, concurrency=concurrency))
+        return started[-1]
+
+    yield start
+    for worker in started:
+        if worker.alive():
+            worker.kill_all()
