@@ -1,8 +1,8 @@
 """The demo ERP's own forms, ``/form/{formId}``: opens prefilled by ``?staging=``, shows a record by ``?bill=``.
 
-A real ERP has forms of its own and serves this address itself. The demo has none, so the API stands in where the adapter
-can save a form (``ports.NativeForms``), and nowhere else. What is saved goes through the ERP (its rules, its ledger), not
-through the queue; the page then calls ``complete`` like any other ERP.
+A real ERP has forms of its own and serves this address itself. The demo has none, so the API stands in where
+the adapter can save a form (``ports.NativeForms``), and nowhere else. What is saved goes through the ERP (its
+rules, its ledger), not through the queue; the page then calls ``complete`` like any other ERP.
 """
 
 from __future__ import annotations
