@@ -4,6 +4,7 @@ the ERP, on a page that moves by itself."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
@@ -77,7 +78,7 @@ def test_from_the_chats_link_to_the_executed_document(
     ids=["desktop", "phone"],
 )
 def test_a_clerks_day_at_a_glance(
-    name: str, options: dict[str, object], locale: str, door: Door, visit: Visit
+    name: str, options: dict[str, Any], locale: str, door: Door, visit: Visit
 ) -> None:
     """What waits, what runs and what ended, each in its place; kept as a screenshot."""
     supplier, product = some(door, "supplier")["id"], some(door, "product")["id"]
