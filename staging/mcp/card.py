@@ -31,6 +31,7 @@ _WORDS = {
         "auto": "确认后自动执行。",
         "manual": "确认后由您在 ERP 表单中完成。",
         "approval": "确认后还需另一人审批。",
+        "unknown": "请注意：您另有 {n} 个操作结果尚不明确。若这是其中之一的重复，请勿确认。",
         "until": "有效期至 {at}",
     },
     "en": {
@@ -47,14 +48,15 @@ _WORDS = {
         "auto": "It is executed once you confirm.",
         "manual": "Once you confirm, you finish it in the ERP's own form.",
         "approval": "Once you confirm, a second person has to approve it.",
+        "unknown": "Mind: the outcome of {n} of your operations is not known yet. If this repeats one, do not confirm.",
         "until": "Valid until {at}",
     },
 }
 
 
-def card(preparation: Preparation, locale: str) -> str:
-    """All of it, whatever its length."""
-    return "\n".join(_Card("zh" if locale == "zh" else "en").lines(preparation))
+def card(preparation: Preparation, locale: str, *, unknown: int = 0) -> str:
+    """All of it, whatever its length. ``unknown``: how many earlier operations have an outcome not known yet."""
+    return "\n".join(_Card("zh" if locale == "zh" else "en").lines(preparation, unknown))
 
 
 def quoted(text: str) -> str:
@@ -72,7 +74,7 @@ class _Card:
     def __init__(self, locale: str) -> None:
         self._w = _WORDS[locale]
 
-    def lines(self, preparation: Preparation) -> Iterator[str]:
+    def lines(self, preparation: Preparation, unknown: int) -> Iterator[str]:
         yield self._w["ask"]
         for number, item in enumerate(preparation.items, 1):
             yield ""
@@ -81,6 +83,8 @@ class _Card:
             if item.requires_approval:
                 yield self._w["approval"]
         yield ""
+        if unknown:
+            yield self._w["unknown"].format(n=unknown)
         yield self._w["until"].format(at=f"{preparation.expires_at:%Y-%m-%d %H:%M} UTC")
 
     def _preview(self, preview: Preview, number: str) -> Iterator[str]:

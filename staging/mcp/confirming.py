@@ -65,7 +65,7 @@ async def confirm_operation(call: Call, given: ConfirmOperation) -> Answered:
         for item in preparation.items
         for warning in item.preview.warnings
     )
-    shown = card(preparation, call.locale)
+    shown = card(preparation, call.locale, unknown=(await pending(call)).unknown)
     if len(shown) > MAX_CHARACTERS:
         raise refused(_too_long(call, preparation.preparation_id), call.locale)
     if call.context.protocol_version in MODERN_PROTOCOL_VERSIONS:
@@ -84,7 +84,9 @@ async def confirm_operation(call: Call, given: ConfirmOperation) -> Answered:
             next=texts.pick(texts.DECLINED, call.locale),
             pending=await pending(call),
         )
-    return await _confirmed(call, await _confirm(call, given.preparation_id, said.allowDuplicate))
+    return await _confirmed(
+        call, await _confirm(call, given.preparation_id, duplicate and said.allowDuplicate)
+    )
 
 
 async def _asked(call: Call, question: types.ElicitRequestFormParams) -> types.ElicitResult:

@@ -182,7 +182,8 @@ def put(way: Way, op_id: str, code: C) -> None:
 async def test_an_unknown_outcome_is_said_to_be_not_known_and_not_to_be_staged_again(plain: Way) -> None:
     operation = plain.door.stage("u-wang", **stock_request(plain))["id"]
     put(plain, operation, C.UNKNOWN)
-    async with plain.agent("u-wang") as agent:
+    person = Person(types.ElicitResult(action="decline"))
+    async with plain.agent("u-wang", person=person) as agent:
         answer = await agent.call("operation_status", operationId=operation, waitSeconds=0.3)
         told = answer["operation"]
         assert (told["status"], told["code"], told["finished"]) == ("pending", 102, False)
@@ -191,6 +192,8 @@ async def test_an_unknown_outcome_is_said_to_be_not_known_and_not_to_be_staged_a
         assert answer["pending"]["unknown"] == 1
         again = await agent.call("preview_change", **stock_request(plain))
         assert again["pending"] == {"count": 1, "unknown": 1}
+        await agent.call("confirm_operation", preparationId=again["preparationId"])
+    assert "1 个操作结果尚不明确" in person.shown[0]
     put(plain, operation, C.UNEXPECTED)
 
 

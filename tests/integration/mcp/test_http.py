@@ -14,7 +14,7 @@ from staging.embedded.spawn import free_port
 from tests.integration.mcp.conftest import Way
 from tests.support.api import AGENT, PERSON, Door
 from tests.support.demo_requests import new_customer
-from tests.support.mcp import McpProcess, Person, over_http, over_stdio
+from tests.support.mcp import MODERN, McpProcess, Person, over_http, over_stdio
 
 pytestmark = pytest.mark.anyio
 INITIALIZE = {
@@ -75,6 +75,17 @@ def test_foreign_hosts_and_pages_are_refused(
     response = raw.post("/mcp", headers={**bearer(door.token("u-lin", AGENT)), **headers}, json=INITIALIZE)
     assert response.status_code == status
     assert ("mcp-session-id" in response.headers) is (status == 200)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "status"), [("Host", "evil.example", 421), ("Origin", "https://evil.example", 403)]
+)
+def test_so_are_they_at_the_newest_revision(
+    raw: httpx.Client, door: Door, name: str, value: str, status: int
+) -> None:
+    headers = {**bearer(door.token("u-lin", AGENT)), "mcp-protocol-version": MODERN, name: value}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    assert raw.post("/mcp", headers=headers, json=call).status_code == status
 
 
 def opened(raw: httpx.Client, token: str) -> dict[str, str]:
