@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Body, Query
 
 from staging.api.context import ActorDep, GuardedRoute, ServicesDep
 from staging.api.errors import RESPONSES
@@ -12,6 +12,11 @@ from staging.contracts.error import Wire
 from staging.contracts.query import QueryRequest, QueryResult
 
 router = APIRouter(prefix="/v1", tags=["forms"], route_class=GuardedRoute, responses=RESPONSES)
+_QUERY = {
+    "filter": {"invalid": False, "name": {"contains": "文具"}, "creditLimit": {"from": "10000"}},
+    "page": {"number": 1, "size": 20},
+    "sort": [{"field": "createdAt", "direction": "DESC"}],
+}
 _Q = Annotated[str, Query(max_length=100, description="words to look for; empty: all")]
 
 
@@ -65,7 +70,12 @@ def field_options(
 
 
 @router.post("/forms/{form_id}/query", operation_id="queryRecords")
-def query_records(form_id: str, request: QueryRequest, actor: ActorDep, services: ServicesDep) -> QueryResult:
+def query_records(
+    form_id: str,
+    request: Annotated[QueryRequest, Body(examples=[_QUERY])],
+    actor: ActorDep,
+    services: ServicesDep,
+) -> QueryResult:
     """Query Framework over a form's records."""
     return services.databases.adapter.query_records(actor, form_id, request)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Query
+from pydantic import Field
 
 from staging.api.body import Nothing
 from staging.api.context import ActorDep, GuardedRoute, ServicesDep
@@ -19,24 +20,31 @@ from staging.services.view import prefill_of, view_of
 
 router = APIRouter(prefix="/v1", tags=["operations"], route_class=GuardedRoute, responses=RESPONSES)
 
+_QUERY = {
+    "filter": {"status": ["pending"], "formId": ["purchase_order"], "createdFrom": "2026-11-01T00:00:00Z"},
+    "page": {"number": 1, "size": 20},
+    "sort": [{"field": "createdAt", "direction": "DESC"}],
+}
 NoBody = Annotated[Nothing | None, Body()]
 
 
 class Reason(Wire):
     """Why; shown to the maker."""
 
-    reason: str = ""
+    reason: str = Field(default="", examples=["客户改了主意"])
 
 
 class Completion(Wire):
     """The record a 103 became in the ERP, or why it did not. Exactly one of the two."""
 
-    result_bill_id: str = ""
+    result_bill_id: str = Field(default="", examples=["01a22bfb8282d32e333342d93513c8af"])
     error: str = ""
 
 
 @router.post("/operations/query", operation_id="queryOperations")
-def query_operations(request: QueryRequest, actor: ActorDep, services: ServicesDep) -> QueryResult:
+def query_operations(
+    request: Annotated[QueryRequest, Body(examples=[_QUERY])], actor: ActorDep, services: ServicesDep
+) -> QueryResult:
     """Query Framework over operations: one's own, or the tenant's for an operator."""
     return services.search.query(actor, request)
 

@@ -22,12 +22,26 @@ class Confirmed(Wire):
     operations: list[OperationView]
 
 
-_EXAMPLE = {"formId": "quotation", "opType": "create", "payload": {"customer": "C0001", "title": "2027 台历"}}
+_ONE = {
+    "formId": "customer",
+    "opType": "create",
+    "payload": {"name": "华彩文具有限公司", "creditLimit": "50000.00"},
+}
+_SEVERAL = {
+    "conversationId": "c-1",
+    "items": [
+        {"formId": "quotation", "opType": "examine", "record": "BJD202611001"},
+        {"commandType": "erp.customer.update", "record": "KH0001", "payload": {"phone": "13800000000"}},
+    ],
+}
+_EDITED = {"edits": {"creditLimit": "60000.00"}}
 
 
 @router.post("", operation_id="prepare")
 def prepare(
-    request: Annotated[PrepareRequest, Body(examples=[_EXAMPLE])], actor: ActorDep, services: ServicesDep
+    request: Annotated[PrepareRequest, Body(examples=[_ONE, _SEVERAL])],
+    actor: ActorDep,
+    services: ServicesDep,
 ) -> Preparation:
     """Validate a change and show it. Writes no business data."""
     return services.prepare.prepare(actor, request)
@@ -51,7 +65,7 @@ def confirm(
     preparation_id: str,
     actor: ActorDep,
     services: ServicesDep,
-    request: Annotated[ConfirmRequest | None, Body()] = None,
+    request: Annotated[ConfirmRequest | None, Body(examples=[{}, _EDITED])] = None,
 ) -> Confirmed:
     """A person's yes. Idempotent: a repeat returns the same operations."""
     confirmed = services.confirm.confirm(actor, preparation_id, request)
@@ -63,7 +77,7 @@ def restage(
     preparation_id: str,
     actor: ActorDep,
     services: ServicesDep,
-    request: Annotated[ConfirmRequest | None, Body()] = None,
+    request: Annotated[ConfirmRequest | None, Body(examples=[{}, _EDITED])] = None,
 ) -> Preparation:
     """The same change on the record as it is now, with edits: a new preparation that takes this one's place."""
     return services.restage.preparation(actor, preparation_id, request or ConfirmRequest())

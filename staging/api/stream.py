@@ -16,7 +16,6 @@ from starlette.concurrency import run_in_threadpool
 from staging.api.context import ActorDep, CredentialDep, GuardedRoute, ServicesDep
 from staging.api.errors import RESPONSES, outage
 from staging.api.hub import Bell, Hub, channel_of
-from staging.contracts.event import OperationEvent
 from staging.contracts.operation import OperationEntry
 from staging.contracts.preparation import OperationStatus
 from staging.domain.credential import Authenticator
@@ -33,9 +32,15 @@ _LOOK_S = 30.0  # a stream looks by itself and its credential is verified anew, 
 _OUTAGE_S = 1.0
 _SSE: dict[int | str, dict[str, Any]] = {
     200: {
-        "model": OperationEvent,
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
-        "description": "events named operation, their data an OperationEvent",
+        "content": {
+            "text/event-stream": {
+                "schema": {"type": "string"},
+                "example": 'id: Tn8rW0c2:3\nevent: operation\ndata: {"opId":"Tn8rW0c2","seq":3,"status":"success",'
+                '"code":200,"message":"Customer KH0061 created","resultBillId":"01a2",'
+                '"link":"/form/customer?bill=01a2","conversationId":null,"at":"2026-11-30T08:00:00Z"}\n\n',
+            }
+        },
+        "description": "events named operation; a comment now and then while nothing happens",
     }
 }
 _LastEventId = Annotated[str | None, Header(max_length=16_000, description="resume after this event")]

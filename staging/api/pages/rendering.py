@@ -23,6 +23,10 @@ def page(request: Request, template: str, **values: Any) -> HTMLResponse:
     locale = asked_locale(request) or request.app.state.settings.locale
     words = texts(locale)
     html = _templates.get_template(template).render(
-        _=lambda text: words.get(text, text), words=dict(words), locale=locale, path=request.url.path, **values
+        _=lambda text: words.get(text, text),
+        words=dict(words),
+        locale=locale,
+        path=request.url.path,
+        **values,
     )
     return HTMLResponse(html, headers={"Cache-Control": "no-store", "Vary": "Accept-Language, Cookie"})

@@ -23,6 +23,10 @@ export async function withSession(start) {
   language.href += encodeURIComponent(location.search);
 
   async function enter() {
+    try { await begin(); } finally { byId("main").removeAttribute("aria-busy"); }
+  }
+
+  async function begin() {
     let me;
     try { me = await api("GET", "/v1/me"); } catch (error) {
       form.hidden = false;
