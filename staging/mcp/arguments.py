@@ -57,6 +57,10 @@ class Page(Wire):
     size: int = Field(default=20, ge=1, le=MAX_ROWS)
 
 
+class Sort(SortKey):
+    direction: str = Field(default="ASC", json_schema_extra={"enum": ["ASC", "DESC"]})
+
+
 class QueryRecords(Wire):
     form_id: FormId
     filter: dict[str, Any] = Field(
@@ -65,7 +69,7 @@ class QueryRecords(Wire):
         " or {contains: text} (texts, ignoring case). References by id, number or exact name. All must hold.",
     )
     page: Page = Page()
-    sort: list[SortKey] = Field(default_factory=list, max_length=10, description="sortable fields only")
+    sort: list[Sort] = Field(default_factory=list, max_length=10, description="sortable fields only")
 
 
 class AskQuery(Wire):
@@ -73,7 +77,7 @@ class AskQuery(Wire):
 
     filter: dict[str, Any] = Field(default_factory=dict)
     page: Page = Page()
-    sort: list[SortKey] = Field(default_factory=list, max_length=10, description="sortable fields only")
+    sort: list[Sort] = Field(default_factory=list, max_length=10, description="sortable fields only")
 
 
 class LookupRecord(Wire):

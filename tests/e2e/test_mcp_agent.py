@@ -7,6 +7,7 @@ The script reads every next argument out of the answer before, as a model would;
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,24 +19,25 @@ from tests.support.demo_requests import word
 from tests.support.mcp import MCP_COMMAND, McpProcess
 from tests.support.private import EmbeddedRedis
 from tests.support.processes import ROOT, BeatProcess, WorkerProcess
-from tests.support.services import missing
+from tests.support.services import REQUIRE
 from workers.erp.demo import oracle
 
-try:
-    from fastmcp.client.transports import StdioTransport
-    from pydantic_ai import (
-        Agent,
-        ModelMessage,
-        ModelRequest,
-        ModelResponse,
-        TextPart,
-        ToolCallPart,
-        ToolReturnPart,
+if os.environ.get(REQUIRE) != "1":
+    pytest.importorskip(
+        "pydantic_ai", reason="pydantic-ai is not installed; to run these tests: install the group dev"
     )
-    from pydantic_ai.mcp import MCPToolset
-    from pydantic_ai.models.function import AgentInfo, FunctionModel
-except ImportError as error:  # pragma: no cover
-    missing("pydantic-ai is not installed", "install the group dev", str(error))
+from fastmcp.client.transports import StdioTransport
+from pydantic_ai import (
+    Agent,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+)
+from pydantic_ai.mcp import MCPToolset
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 pytestmark = pytest.mark.anyio
 Step = Callable[[dict[str, Any]], tuple[str, dict[str, Any]] | str]

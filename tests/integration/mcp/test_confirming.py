@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 from mcp import MCPError, types
+from sqlalchemy import select
 
+from staging.storage.tables import op_queue
 from tests.integration.mcp.conftest import Way
 from tests.support.api import AGENT, B002, OPERATOR, PERSON
 from tests.support.demo_requests import new_customer, new_supplier, word
@@ -110,7 +112,9 @@ async def test_the_person_sees_what_the_server_shows_and_what_follows_from_a_yes
 async def test_an_update_is_shown_old_and_new(plain: Way) -> None:
     person = Person(types.ElicitResult(action="decline"))
     async with plain.agent("u-lin", person=person) as agent:
-        (found,) = (await agent.call("query_records", formId="customer", filter={"number": "KH0001"}))["items"]
+        (found,) = (await agent.call("query_records", formId="customer", filter={"number": "KH0001"}))[
+            "items"
+        ]
         contact = word()
         change = {"formId": "customer", "opType": "update", "payload": {"contact": contact}}
         preparation = await prepared(agent, record=found["values"]["number"], **change)
@@ -210,3 +214,13 @@ async def test_a_state_that_was_not_sealed_for_this_question_is_refused(modern: 
             )
         assert caught.value.code == types.INVALID_PARAMS
     assert operations(modern, "u-lin", preparation) == 0
+
+
+async def test_a_box_that_was_not_shown_cannot_be_ticked(plain: Way) -> None:
+    person = Person(types.ElicitResult(action="accept", content={"confirm": True, "allowDuplicate": True}))
+    async with plain.agent("u-lin", person=person) as agent:
+        answer = await agent.call(TOOL, preparationId=await prepared(agent))
+    (operation,) = answer["operations"]
+    with plain.door.services.databases.store.engine.connect() as connection:
+        row = connection.execute(select(op_queue).where(op_queue.c.sId == operation["operationId"])).one()
+    assert (operation["code"], row.bAllowDuplicate) == (100, 0)

@@ -121,6 +121,8 @@ async def test_what_is_listed_is_typed_and_honest(way: Way) -> None:
 async def test_choices_and_limits_of_a_command_stay_in_its_schema(plain: Way) -> None:
     async with plain.agent("u-zhao") as agent:
         tools = await agent.tools()
+    order = tools["query_records"].input_schema["$defs"]["Sort"]["properties"]["direction"]
+    assert order["enum"] == ["ASC", "DESC"]
     adjust = tools["prepare_erp_stock_adjustment_create"].input_schema["properties"]["payload"]
     assert adjust["properties"]["reason"]["enum"] == ["count_gain", "count_loss", "damage", "other"]
     title = tools["prepare_erp_digital_human_project_setTitle"].input_schema["properties"]
