@@ -67,6 +67,9 @@ STATUS_CODE: Mapping[E, C] = {
 }
 
 
+_TOLD = 5  # bad fields named in the message itself; ``details`` has them all
+
+
 @dataclass(eq=False)  # an exception is itself, not its contents: by contents it would not even be hashable
 class OpstageError(Exception):
     """``code`` and the ``params`` of its message; ``message``/``hint`` are rendered per locale ("zh" or "en").
@@ -97,10 +100,10 @@ class OpstageError(Exception):
     def message(self, locale: str) -> str:
         if self.text:
             return self.text.get(locale) or self.text["en"]
-        message = render(self.code, self.params, locale)[0]
         if self.details:
-            message += " " + "; ".join(f"{d.field}: {d.message(locale)}" for d in self.details[:5])
-        return message
+            more = "; …" if len(self.details) > _TOLD else ""
+            return "; ".join(f"{d.field}: {d.message(locale)}" for d in self.details[:_TOLD]) + more
+        return render(self.code, self.params, locale)[0]
 
     def hint(self, locale: str) -> str:
         return render(self.code, self.params, locale)[1]

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sqlalchemy import inspect
 
 from staging.settings import Settings
 from staging.storage.engine import make_engine
@@ -32,6 +33,19 @@ def test_the_command_sets_up_once_and_says_what_it_did(database_url: str, tmp_pa
     with engine.connect() as connection:
         assert oracle.counts(connection) == first
         assert oracle.inconsistencies(connection) == []
+    engine.dispose()
+
+
+def test_a_database_with_an_erp_of_its_own_is_left_alone(database_url: str, tmp_path: Path) -> None:
+    engine = make_engine(database_url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE sal_salesorder (sid VARCHAR(32))")
+    environment = clean_environment({"OPSTAGE_ERP_DATABASE_URL": database_url, "OPSTAGE_LOCALE": "en"})
+    command = [sys.executable, "-m", "workers.erp.demo.setup"]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "sal_salesorder" in done.stderr
+    assert inspect(engine).get_table_names() == ["sal_salesorder"]
     engine.dispose()
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, inspect
 
 from staging.settings import get_settings
 from staging.storage.engine import make_engine
-from workers.erp.demo.schema import create_demo
+from workers.erp.demo.schema import create_demo, demo_metadata
 from workers.erp.demo.seed import DEFAULT_SEED, seed_demo
 from workers.erp.demo.seed.people import COMPANIES, USERS
 
@@ -40,14 +41,30 @@ def set_up(engine: Engine, seed: int = DEFAULT_SEED) -> Done:
     return Done(seed_demo(engine, seed))
 
 
-def main() -> None:
+def other_tables(engine: Engine) -> list[str]:
+    """Tables that are neither the demo's nor Opstage's own: somebody's ERP lives here."""
+    there = inspect(engine).get_table_names()
+    return sorted(t for t in there if t not in demo_metadata.tables and not t.lower().startswith("ai_"))
+
+
+def main() -> int:
+    """Exit code 1, nothing written, for a database that holds an ERP of somebody's own."""
     settings = get_settings()
     engine = make_engine(settings.erp_url)
     try:
+        others = other_tables(engine)
+        if others:
+            zh = f"数据库里已有其他表（{others[0]} 等 {len(others)} 张），演示ERP不写入；请设置 OPSTAGE_FORMS"
+            en = f"The database holds tables of its own ({others[0]}, {len(others)} in all); the demo ERP stays out."
+            print(
+                zh if settings.locale == "zh" else f"{en} Set OPSTAGE_FORMS for your own ERP", file=sys.stderr
+            )
+            return 1
         print(set_up(engine).text(settings.locale))
     finally:
         engine.dispose()
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
