@@ -5,7 +5,7 @@ RUNTIME := $(PYTHON) scripts/bootstrap
 DEV := $(PYTHON) scripts/bootstrap --dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test check fmt lock clean
+.PHONY: help demo up test check texts fmt lock clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,10 @@ check:  ## lint, format, types and import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+texts:  ## collect the page's texts into its catalogues; names those that need a translation
+	@$(DEV)
+	@$(BIN)/python scripts/texts
 
 fmt:  ## let ruff fix and format what it can
 	@$(DEV)

@@ -86,7 +86,7 @@ class Visitor:
             [{"name": SESSION_COOKIE, "value": token, "url": self._url, "httpOnly": True, "sameSite": "Strict"}]
         )
         self.page.goto(path)
-        self.page.locator("#content").wait_for(state="visible")
+        self.page.locator("main:not([aria-busy]) #content").wait_for(state="visible")
 
     def card(self, identifier: str) -> Locator:
         """The card of an operation or preparation."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
@@ -51,8 +50,3 @@ def visit(door: Door, browser: Browser) -> Iterator[Visit]:
     for visitor in visitors:
         visitor.check()
         visitor.close()
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path
