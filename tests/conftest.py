@@ -7,6 +7,7 @@ import pytest
 pytest_plugins = ["tests.support.fixtures", "tests.support.world_fixtures"]
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of a file share module fixtures, so they stay together; the conformance files share whole products."""
     for item in items:
