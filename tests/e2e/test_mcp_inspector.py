@@ -25,8 +25,8 @@ INSPECTOR = "@modelcontextprotocol/inspector@1.0.3"  # runs on Node.js 20 and la
 
 
 @pytest.fixture(scope="module")
-def inspector(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program, installed for this run."""
+def inspector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The program, installed for this run and gone with it: it is large."""
     if not (npm := shutil.which("npm")) or not shutil.which("node"):
         missing("node and npm are not installed", "install them, e.g. apt-get install nodejs npm")
     folder = tmp_path_factory.mktemp("inspector")
@@ -36,7 +36,8 @@ def inspector(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     if done.returncode:
         missing("the MCP inspector cannot be installed", "give npm its registry", done.stderr[-300:])
-    return folder / "node_modules" / ".bin" / "mcp-inspector"
+    yield folder / "node_modules" / ".bin" / "mcp-inspector"
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="module")
