@@ -34,7 +34,15 @@ _SSE: dict[int | str, dict[str, Any]] = {
     200: {
         "content": {
             "text/event-stream": {
-                "schema": {"type": "string"},
+                "schema": {
+                    "type": "object",
+                    "required": ["id", "event", "data"],
+                    "properties": {
+                        "id": {"type": "string", "description": "for Last-Event-ID"},
+                        "event": {"const": "operation"},
+                        "data": {"type": "string", "contentMediaType": "application/json"},
+                    },
+                },
                 "example": 'id: Tn8rW0c2:3\nevent: operation\ndata: {"opId":"Tn8rW0c2","seq":3,"status":"success",'
                 '"code":200,"message":"Customer KH0061 created","resultBillId":"01a2",'
                 '"link":"/form/customer?bill=01a2","conversationId":null,"at":"2026-11-30T08:00:00Z"}\n\n',
