@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any, Self
 from urllib.parse import quote
@@ -12,6 +13,9 @@ from pydantic import ValidationError
 
 from staging.contracts.error import ErrorBody, ErrorCode, ErrorResponse
 from staging.domain.errors import OpstageError, Transient
+
+_AGAIN_S = 1.0
+_SILENCE_S = 60.0  # a stream shows a sign of life every 15 s
 
 
 class ApiRefused(OpstageError):
@@ -53,20 +57,41 @@ class ApiClient:
         """POST /v1/path… with a JSON body."""
         return self._call("POST", path, json=body)
 
-    def events(self, *path: str) -> Iterator[dict[str, Any]]:
-        """Server-sent events of /v1/path…, until the stream or the caller ends it."""
-        try:
-            with self._client.stream(
-                "GET", path_of(path), timeout=httpx.Timeout(None, connect=3.0)
-            ) as response:
-                if response.is_error:
-                    response.read()
-                    raise refusal_of(response)
-                for line in response.iter_lines():
-                    if line.startswith("data:"):
-                        yield json.loads(line.removeprefix("data:"))
-        except httpx.TransportError as error:
-            raise unreachable() from error
+    def events(self, *path: str, patience_s: float = 30.0) -> Iterator[dict[str, Any]]:
+        """Server-sent events of /v1/path…, without end. A stream that breaks is resumed where it broke, for
+        ``patience_s`` seconds; then it is ``unavailable``. One that is refused, or no longer accepted, is
+        ``ApiRefused``.
+        """
+        last_id, deadline = "", 0.0
+        while True:
+            try:
+                for event_id, data in self._stream(path, last_id):
+                    last_id, deadline = event_id or last_id, 0.0
+                    if data:
+                        yield json.loads(data)
+            except httpx.TransportError as error:
+                # The first connection is not waited for: nobody may be there at all.
+                deadline = deadline or (time.monotonic() + patience_s if last_id else 0.0)
+                if time.monotonic() >= deadline:
+                    raise unreachable() from error
+            time.sleep(_AGAIN_S)
+
+    def _stream(self, path: tuple[str, ...], last_id: str) -> Iterator[tuple[str, str]]:
+        """Id and data of each event; both empty for a sign of life."""
+        headers = {"Last-Event-ID": last_id} if last_id else {}
+        silence = httpx.Timeout(_SILENCE_S, connect=3.0)
+        with self._client.stream("GET", path_of(path), timeout=silence, headers=headers) as response:
+            if response.is_error:
+                response.read()
+                raise refusal_of(response)
+            event_id = ""
+            for line in response.iter_lines():
+                if line.startswith("id:"):
+                    event_id = line.removeprefix("id:").strip()
+                elif line.startswith("data:"):
+                    yield event_id, line.removeprefix("data:")
+                elif line.startswith(":"):
+                    yield "", ""
 
     def _call(self, method: str, path: tuple[str, ...], **kw: Any) -> Any:
         try:
