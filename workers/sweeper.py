@@ -54,11 +54,14 @@ class Sweeper:
         """One round. What fails is left to the next round, and the rest goes on; raises, once all steps had their turn,
         the first error that is no mere matter of an unreachable or busy database."""
         swept = Swept()
+        deadline = (
+            time.monotonic() + self._settings.drain_budget_s
+        )  # all of it stays below the task's soft limit
         steps: list[tuple[str, Callable[[], int]]] = [
-            ("expired", self._expire),
-            ("released", self._release),
-            ("resolved", self._resolve),
+            ("expired", lambda: self._expire(deadline)),
+            ("released", lambda: self._release(deadline)),
             ("announced", self._announce),
+            ("resolved", lambda: self._resolve(deadline)),  # last: a lookup may have to wait for locks
         ]
         bug: Exception | None = None
         for name, step in steps:
@@ -81,16 +84,16 @@ class Sweeper:
         """Tell some worker that rows are still due."""
         self._dispatcher.announce([])
 
-    def _expire(self) -> int:
+    def _expire(self, deadline: float) -> int:
         with self._store.read() as connection:
             found = operations.expired(connection, self._settings.sweep_batch)
 
         def expire(operation: Operation) -> int:
             return self._fail(operation, Verb.EXPIRE, Refused(ErrorCode.EXPIRED), StatusCode.EXPIRED)
 
-        return self._each(found, lambda o: o.id, expire)
+        return self._each(found, lambda o: o.id, expire, deadline)
 
-    def _release(self) -> int:
+    def _release(self, deadline: float) -> int:
         """105 whose time has come: on, when all it depends on succeeded; 424, when one failed or is not there."""
         with self._store.read() as connection:
             found = operations.waiting(connection, self._settings.sweep_batch)
@@ -104,9 +107,9 @@ class Sweeper:
             error = Refused(ErrorCode.STATE_CONFLICT, text=text)
             return self._fail(operation, Verb.RELEASE, error, StatusCode.DEPENDENCY_FAILED)
 
-        return self._each(found, lambda w: w[0].id, release)
+        return self._each(found, lambda w: w[0].id, release, deadline)
 
-    def _resolve(self) -> int:
+    def _resolve(self, deadline: float) -> int:
         with self._store.read() as connection:
             found = operations.lapsed(connection, self._settings.sweep_batch)
 
@@ -114,7 +117,7 @@ class Sweeper:
             self._reconciler.resolve(operation)
             return 1
 
-        return self._each(found, lambda o: o.id, resolve)
+        return self._each(found, lambda o: o.id, resolve, deadline)
 
     def _announce(self) -> int:
         with self._store.read() as connection:
@@ -123,9 +126,10 @@ class Sweeper:
             self._dispatcher.announce([d.id for d in due])
         return len(due)
 
-    def _each(self, found: Sequence[T], name: Callable[[T], str], act: Callable[[T], int]) -> int:
-        """Sum of ``act`` over ``found``, within the time budget. One that fails holds up no other and raises last."""
-        deadline = time.monotonic() + self._settings.drain_budget_s
+    def _each(
+        self, found: Sequence[T], name: Callable[[T], str], act: Callable[[T], int], deadline: float
+    ) -> int:
+        """Sum of ``act`` over ``found`` until ``deadline``. One that fails holds up no other and raises last."""
         total, failure = 0, None
         for item in found:
             if time.monotonic() > deadline:

@@ -97,7 +97,7 @@ def test_kill_9_at_every_window_loses_nothing_and_doubles_nothing(
     world.confirm(*rows)
     wait_for_the_end(world, each_time=mourning)
     # A long batch, whose leases are renewed on the way; the first round's kills have made all batches short.
-    slow = world.row({"do": "sleep", "ms": 1500})
+    slow = world.row({"do": "sleep", "ms": 1800})
     world.confirm(slow, *(world.row() for _ in range(3)))
     wait_for_the_end(world, each_time=mourning)
     assert fired(folder) == set(WINDOWS)

@@ -153,10 +153,8 @@ def test_an_operation_that_ends_its_process_every_time_runs_out_of_attempts(worl
     world.oracle.verdict().require_sound()
 
 
-def test_a_long_batch_renews_the_leases_of_those_that_still_wait(make_world: MakeWorld, flag: Flag) -> None:
-    world = make_world(lease_s="3.5")
-    world.wipe()
-    slow = world.stage({"do": "sleep", "ms": 1300})
+def test_a_long_batch_renews_the_leases_of_those_that_still_wait(world: World, flag: Flag) -> None:
+    slow = world.stage({"do": "sleep", "ms": 1800})  # more than a third of a lease
     look = {"do": "touch", "file": flag("last")}
     last = world.stage(look)
     claimed: dict[str, Any] = {}

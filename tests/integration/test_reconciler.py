@@ -153,8 +153,8 @@ def test_reconcilers_racing_for_one_operation_write_one_end(world: World) -> Non
         commit_in_erp(world, lost(world, op_id))
     for op_id in ids[3:]:
         lost(world, op_id)
-    with ThreadPoolExecutor(3) as pool:
-        list(pool.map(lambda _: world.sweeper.sweep(), range(3)))
+    with ThreadPoolExecutor(3) as pool:  # in several rounds, should one run out of its time
+        list(pool.map(lambda _: world.sweeper.sweep(), range(9)))
     assert [world.code(i) for i in ids] == [C.EXECUTED] * 3 + [C.SUBMITTED] * 3
     assert {tuple(world.verbs(i)) for i in ids} == {("submit", "claim", "lose", "resolve")}
     world.settle(*ids)

@@ -36,13 +36,17 @@ def broker(session_redis: EmbeddedRedis) -> EmbeddedRedis:
     return session_redis
 
 
-def test_a_row_whose_announcement_was_lost_is_announced_again(world: World, broker: EmbeddedRedis) -> None:
+def test_a_row_whose_announcement_was_lost_is_announced_again(
+    make_world: MakeWorld, broker: EmbeddedRedis
+) -> None:
+    world = make_world(announce_after_s="30")
+    world.wipe()
     op_id = world.stage()
     client = broker.client()
     client.flushall()
     client.close()
     assert world.sweeper.sweep().announced == 0  # its confirm has only just announced it
-    world.set([op_id], tCreateDate=db_now_plus(-5))
+    world.set([op_id], tCreateDate=db_now_plus(-31))
     assert world.sweeper.sweep().announced == 1
     assert announced(world, broker) == 1
 
@@ -167,8 +171,8 @@ def test_three_sweepers_at_once_do_what_one_does(world: World) -> None:
     for op_id in lost:
         world.claim(op_id)
     world.lapse(*lost)
-    with ThreadPoolExecutor(3) as pool:
-        swept = list(pool.map(lambda _: world.sweeper.sweep(), range(3)))
+    with ThreadPoolExecutor(3) as pool:  # in several rounds, should one run out of its time
+        swept = list(pool.map(lambda _: world.sweeper.sweep(), range(9)))
     assert (sum(s.expired for s in swept), sum(s.released for s in swept)) == (6, 6)
     assert {tuple(world.verbs(i)) for i in expiring} == {("submit", "expire")}
     assert {tuple(world.verbs(i)) for i in waiting} == {("submit", "release")}
