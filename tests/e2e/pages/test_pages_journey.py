@@ -3,6 +3,7 @@ the ERP, on a page that moves by itself."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,11 @@ EN = {
 }
 
 
-@pytest.mark.parametrize(("locale", "words"), [("zh-CN", ZH), ("en-US", EN)], ids=["zh", "en"])
+@pytest.mark.parametrize(
+    ("locale", "words", "by_worker"), [("zh-CN", ZH, True), ("en-US", EN, False)], ids=["zh", "en"]
+)
 def test_from_the_chats_link_to_the_executed_document(
-    locale: str, words: dict[str, str], door: Door, visit: Visit, tmp_path: Path
+    locale: str, words: dict[str, str], by_worker: bool, door: Door, visit: Visit, tmp_path: Path
 ) -> None:
     customer = some(door, "customer")
     prepared = door.prepare("u-lin", conversationId="chat-7", **quotation(customer["id"]))
@@ -55,8 +58,10 @@ def test_from_the_chats_link_to_the_executed_document(
     op_id = (running.get_attribute("id") or "").removeprefix("op-")
     assert clerk.page.url == f"{door.url}/"
 
-    with WorkerProcess(door.env, tmp_path, name="journey"):
-        ended = clerk.page.locator(f'#recent [id="op-{op_id}"]')
+    ended = clerk.page.locator(f'#recent [id="op-{op_id}"]')
+    with WorkerProcess(door.env, tmp_path, name="journey") if by_worker else nullcontext():
+        if not by_worker:
+            door.execute(op_id)
         expect(ended.locator(".badge")).to_contain_text(words["executed"], timeout=20_000)
     assert clerk.page.evaluate("window.sameDocument") is True
     expect(ended).to_contain_text("chat-7")

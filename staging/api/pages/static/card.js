@@ -5,7 +5,7 @@ import { problem } from "./problem.js";
 import { titleOf } from "./schema.js";
 import { timeline } from "./timeline.js";
 
-export const hasPreview = (operation) => Array.isArray(operation.preview?.fields);
+const hasPreview = (operation) => Array.isArray(operation.preview?.fields);
 
 // `links`, `actions`: nodes built by the page; `open`: what changes is shown at once.
 export function operationCard(operation, schema, { actions = [], open = false, me = null } = {}) {

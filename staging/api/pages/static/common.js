@@ -104,7 +104,7 @@ export function facts(...parts) {
 }
 
 // A question in a dialog of our own; null where the person changed their mind.
-export function ask(title, label, yes) {
+function ask(title, label, yes) {
   return new Promise((resolve) => {
     const input = el("textarea", { id: "ask-text", maxlength: 500, rows: 3 });
     const dialog = el("dialog", { class: "ask", "aria-labelledby": "ask-title" }, el("form", { method: "dialog" },
@@ -115,4 +115,10 @@ export function ask(title, label, yes) {
     dialog.showModal();
     input.focus();
   });
+}
+
+// Runs `work` with the reason, unless the person changed their mind.
+export async function withReason(title, yes, work) {
+  const reason = await ask(title, word("Why? The reason is kept and shown."), yes);
+  if (reason !== null) await work({ reason });
 }

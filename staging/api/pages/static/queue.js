@@ -1,5 +1,5 @@
 // The whole queue for operators, one's own operations for a person: filter, page, an operation's events as a timeline.
-import { ago, api, ask, badge, button, byId, el, facts, operationPath, tell, when, word } from "./common.js";
+import { ago, api, badge, button, byId, el, facts, operationPath, tell, when, withReason, word } from "./common.js";
 import { changesOf } from "./card.js";
 import { live } from "./live.js";
 import { problem } from "./problem.js";
@@ -9,7 +9,6 @@ import { withSession } from "./session.js";
 const SIZE = 50;
 let me = null;
 let page = 1;
-let soon = () => {};
 
 function wanted() {
   const form = new FormData(byId("filter"));
@@ -31,10 +30,7 @@ function actionsOf(operation) {
   if (me.kind !== "operator") return actions;
   if (operation.canRetry) actions.push(button(word("Try again"), act(operation, "retry")));
   if (operation.canCancel) {
-    actions.push(button(word("Cancel"), async () => {
-      const reason = await ask(word("Cancel this?"), word("Why? The reason is kept and shown."), word("Cancel it"));
-      if (reason !== null) await act(operation, "cancel", { reason })();
-    }));
+    actions.push(button(word("Cancel"), () => withReason(word("Cancel this?"), word("Cancel it"), (reason) => act(operation, "cancel", reason)())));
   }
   return actions;
 }
@@ -107,5 +103,5 @@ await withSession(async (who) => {
   byId("next").addEventListener("click", () => { page += 1; load(); });
   byId("close").addEventListener("click", () => byId("timeline").close());
   await load();
-  soon = live(load, 2000);
+  live(load, 2000);
 });

@@ -1,5 +1,5 @@
 // "My AI todos": what waits for me, what runs (moving live), what ended and why.
-import { api, ask, button, byId, el, notice, operationPath, preparationPath, tell, word } from "./common.js";
+import { api, button, byId, el, notice, operationPath, preparationPath, tell, withReason, word } from "./common.js";
 import { operationCard } from "./card.js";
 import { live } from "./live.js";
 import { problem } from "./problem.js";
@@ -16,22 +16,15 @@ let ran = new Map(); // what was under way at the last look: id -> title
 
 const act = (operation, verb, body) => async () => { await api("POST", operationPath(operation.id, verb), body); soon(); };
 
-function withReason(operation, verb, title, yes) {
-  return async () => {
-    const reason = await ask(title, word("Why? The reason is kept and shown."), yes);
-    if (reason !== null) await act(operation, verb, { reason })();
-  };
-}
-
 function actionsOf(operation) {
   const mine = operation.maker === me.userId, actions = [];
   if (operation.code === 103 && operation.link) actions.push(el("a", { class: "button primary", href: operation.link }, word("Complete it in the ERP")));
   else if (operation.link) actions.push(el("a", { class: "button", href: operation.link }, word("Open the record")));
   if (operation.code === 104 && !mine) {
     actions.push(button(word("Approve"), act(operation, "approve"), "primary"));
-    actions.push(button(word("Reject"), withReason(operation, "reject", word("Reject this?"), word("Reject"))));
+    actions.push(button(word("Reject"), () => withReason(word("Reject this?"), word("Reject"), (reason) => act(operation, "reject", reason)())));
   }
-  if (operation.canCancel && mine) actions.push(button(word("Cancel"), withReason(operation, "cancel", word("Cancel this?"), word("Cancel it"))));
+  if (operation.canCancel && mine) actions.push(button(word("Cancel"), () => withReason(word("Cancel this?"), word("Cancel it"), (reason) => act(operation, "cancel", reason)())));
   if (operation.canRetry && mine) actions.push(button(word("Try again"), act(operation, "retry"), "primary"));
   if (operation.status === "fail" && !operation.canRetry && mine) {
     const twin = operation.error?.code === "possible_duplicate";
