@@ -18,7 +18,7 @@ from staging.domain.ports import Dispatcher
 from staging.services.confirm import code_after_waiting
 from staging.services.tell import Teller
 from staging.settings import Settings
-from staging.storage import operations
+from staging.storage import dependencies, operations
 from staging.storage.dberrors import is_db_error
 from staging.storage.unit_of_work import QueueStore, UnitOfWork
 from workers.outcomes import refused
@@ -96,7 +96,7 @@ class Sweeper:
     def _release(self, deadline: float) -> int:
         """105 whose time has come: on, when all it depends on succeeded; 424, when one failed or is not there."""
         with self._store.read() as connection:
-            found = operations.waiting(connection, self._settings.sweep_batch)
+            found = dependencies.waiting(connection, self._settings.sweep_batch)
 
         def release(waiting: tuple[Operation, list[str]]) -> int:
             operation, statuses = waiting
