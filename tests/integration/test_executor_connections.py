@@ -63,7 +63,7 @@ def test_a_connection_killed_in_mid_transaction_is_tried_again(world: World, fla
     assert world.effects(op_id) == 2  # the two of one execution: the step writes twice
 
 
-def test_a_server_that_cannot_be_reached_before_the_commit_costs_attempts_and_then_is_500(
+def test_a_server_that_cannot_be_reached_costs_an_attempt_and_the_next_one_succeeds(
     world: World, line: TcpProxy
 ) -> None:
     op_id = world.stage(max_attempts=2)
