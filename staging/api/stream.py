@@ -103,12 +103,11 @@ async def operation_events(
     def read(_: list[str] | None) -> list[Told]:
         return services.feed.of_operation(actor, op_id, seen)
 
-    def identify(told: Told) -> str:
+    def count(told: Told) -> None:
         nonlocal seen
         seen = told.event.seq
-        return f"{op_id}:{seen}"
 
-    return _stream(request, operation_channel(op_id), read, identify)
+    return _stream(request, operation_channel(op_id), read, count, lambda: f"{op_id}:{seen}")
 
 
 @router.get("/events", operation_id="streamEvents", response_class=EventSourceResponse, responses=_SSE)
@@ -124,11 +123,10 @@ async def user_events(
             return services.feed.since(actor, cursor)
         return services.feed.of_operations(actor, cursor, moved)
 
-    def identify(told: Told) -> str:
+    def count(told: Told) -> None:
         cursor.advance(told.event.op_id, told.event.seq, told.event.at)
-        return cursor.dump()
 
-    return _stream(request, channel_of(actor), read, identify)
+    return _stream(request, channel_of(actor), read, count, cursor.dump)
 
 
 def _seq_after(op_id: str, last_event_id: str | None) -> int:
@@ -141,20 +139,22 @@ def _stream(
     request: Request,
     channel: str,
     read: Callable[[list[str] | None], list[Told]],
-    identify: Callable[[Told], str],
+    count: Callable[[Told], None],
+    place: Callable[[], str],
 ) -> EventSourceResponse:
-    """``read``: what has not been told yet, of the operations that moved (None: of all); ``identify``: counts an event
-    as told and gives its id."""
+    """``read``: what has not been told yet, of the operations that moved (None: of all); ``count`` an event as told;
+    ``place``: the id that stands for all that was told."""
 
     async def events() -> AsyncIterator[ServerSentEvent]:
         hub: Hub = request.app.state.hub
         async with hub.subscribed(channel) as bell:
-            # A first sign of life, so that the other side knows the stream stands even before anything happens.
-            yield ServerSentEvent(comment="open")
+            # A first sign of life. Its id alone is no event, but where the other side resumes, should it have to.
+            yield ServerSentEvent(comment="open", id=place())
             async for moved in _looks(request, bell):
                 while told := await run_in_threadpool(read, moved):
                     for one in told:
-                        yield _event(one, identify(one))
+                        count(one)
+                        yield _event(one, place())
 
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     heartbeat_s = request.app.state.settings.stream_heartbeat_s

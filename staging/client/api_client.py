@@ -58,40 +58,42 @@ class ApiClient:
         return self._call("POST", path, json=body)
 
     def events(self, *path: str, patience_s: float = 30.0) -> Iterator[dict[str, Any]]:
-        """Server-sent events of /v1/path…, without end. A stream that breaks is resumed where it broke, for
-        ``patience_s`` seconds; then it is ``unavailable``. One that is refused, or no longer accepted, is
-        ``ApiRefused``.
+        """Server-sent events of /v1/path…, without end. A stream that breaks is resumed where it broke.
+
+        Raises ``unavailable`` where nobody is there at first, or for ``patience_s`` seconds later on; ``ApiRefused``
+        where the stream is refused, or its credential no longer accepted.
         """
-        last_id, deadline = "", 0.0
+        last_id, give_up_at = "", time.monotonic()
         while True:
             try:
                 for event_id, data in self._stream(path, last_id):
-                    last_id, deadline = event_id or last_id, 0.0
+                    last_id, give_up_at = event_id or last_id, float("inf")
                     if data:
                         yield json.loads(data)
-            except httpx.TransportError as error:
-                # The first connection is not waited for: nobody may be there at all.
-                deadline = deadline or (time.monotonic() + patience_s if last_id else 0.0)
-                if time.monotonic() >= deadline:
+            except (httpx.TransportError, OpstageError) as error:
+                if isinstance(error, OpstageError) and error.code is not ErrorCode.UNAVAILABLE:
+                    raise
+                give_up_at = min(give_up_at, time.monotonic() + patience_s)
+                if time.monotonic() >= give_up_at:
                     raise unreachable() from error
             time.sleep(_AGAIN_S)
 
     def _stream(self, path: tuple[str, ...], last_id: str) -> Iterator[tuple[str, str]]:
-        """Id and data of each event; both empty for a sign of life."""
+        """Id and data of each event; either may be empty, both are for a sign of life."""
         headers = {"Last-Event-ID": last_id} if last_id else {}
         silence = httpx.Timeout(_SILENCE_S, connect=3.0)
         with self._client.stream("GET", path_of(path), timeout=silence, headers=headers) as response:
             if response.is_error:
                 response.read()
                 raise refusal_of(response)
-            event_id = ""
+            field = {"id": "", "data": ""}
             for line in response.iter_lines():
-                if line.startswith("id:"):
-                    event_id = line.removeprefix("id:").strip()
-                elif line.startswith("data:"):
-                    yield event_id, line.removeprefix("data:")
-                elif line.startswith(":"):
-                    yield "", ""
+                name, _, value = line.partition(":")
+                if not line:
+                    yield field["id"], field["data"]
+                    field = {"id": "", "data": ""}
+                elif name in field:
+                    field[name] = value.removeprefix(" ")
 
     def _call(self, method: str, path: tuple[str, ...], **kw: Any) -> Any:
         try:

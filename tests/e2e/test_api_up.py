@@ -22,7 +22,7 @@ from tests.support.processes import LoggedProcess, gone
 from tests.support.sse import Listener
 from tests.support.waiting import wait_until
 
-READY = "Application startup complete"
+READY = "Uvicorn running on"
 
 
 class Set:

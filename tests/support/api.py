@@ -36,7 +36,7 @@ KINDS = (AGENT, PERSON, SERVICE, OPERATOR)
 class ApiProcess(LoggedProcess):
     """``python -m staging.api.serve`` on a port of its own; ``start`` again after ``stop`` keeps the port."""
 
-    ready_text = "Application startup complete"
+    ready_text = "Uvicorn running on"
     ready_timeout_s = 60.0
 
     def __init__(self, env: Mapping[str, str], folder: Path, *, name: str = "api") -> None:

@@ -69,11 +69,12 @@ class Listener:
         for line in response.iter_lines():
             name, _, value = line.partition(":")
             if not line:
+                # As the standard says: an id alone counts too, without being an event.
+                self.last_event_id = parts.get("id") or self.last_event_id
                 if "data" in parts:
                     data = json.loads(parts["data"])
                     event = Event(parts.get("id", ""), parts.get("event", ""), data, time.monotonic())
                     self.events.append(event)
-                    self.last_event_id = event.id or self.last_event_id
                 parts = {}
             elif not name:
                 self.comments.append((value.strip(), time.monotonic()))

@@ -170,6 +170,16 @@ def test_another_tenants_user_of_the_same_name_hears_nothing(door: Door) -> None
         assert stranger.events == []
 
 
+def test_a_stream_that_breaks_before_anything_happened_still_misses_nothing(door: Door) -> None:
+    listener = listening(door).start()
+    wait_until(lambda: listener.last_event_id, 5, "it is told where it stands")
+    listener.stop()
+    assert listener.events == []
+    op = door.stage("u-lin", **new_customer())
+    with listening(door, last=listener.last_event_id) as again:
+        assert again.wait_for(1)[0].key == (op["id"], 1)
+
+
 def test_a_cursor_of_somebody_else_shows_ones_own_only(door: Door) -> None:
     with listening(door) as listener:
         door.stage("u-lin", **new_customer())
