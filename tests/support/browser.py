@@ -83,7 +83,15 @@ class Visitor:
     def enter(self, token: str, path: str = "/") -> None:
         """Open ``path`` signed in, as somebody who was here before."""
         self.context.add_cookies(
-            [{"name": SESSION_COOKIE, "value": token, "url": self._url, "httpOnly": True, "sameSite": "Strict"}]
+            [
+                {
+                    "name": SESSION_COOKIE,
+                    "value": token,
+                    "url": self._url,
+                    "httpOnly": True,
+                    "sameSite": "Strict",
+                }
+            ]
         )
         self.page.goto(path)
         self.page.locator("main:not([aria-busy]) #content").wait_for(state="visible")
