@@ -155,6 +155,11 @@ class Settings(BaseSettings):
         return self.tokens_file or self.data_dir / "tokens.json"
 
     @property
+    def payload_limits(self) -> dict[str, int]:
+        """For ``domain.intake``, by its argument names."""
+        return {"max_bytes": self.payload_max_bytes, "max_depth": self.payload_max_depth}
+
+    @property
     def shared_database(self) -> bool:
         """True where queue and ERP live in one database, so that the write-back shares the business commit."""
         return self.erp_url == self.database_url

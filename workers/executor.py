@@ -149,10 +149,7 @@ class Executor:
         failpoints.reached("W10", operation.id)
 
     def _execution(self, operation: Operation) -> Execution:
-        limits = {
-            "max_bytes": self._settings.payload_max_bytes,
-            "max_depth": self._settings.payload_max_depth,
-        }
+        limits = self._settings.payload_limits
 
         def parsed(text: str | None) -> dict[str, object] | None:
             return require_object(parse_json(text, max_bytes=20_000_000, max_depth=64)) if text else None

@@ -34,6 +34,12 @@ def require_kind(actor: Actor, *kinds: ActorKind) -> None:
         raise Refused(ErrorCode.FORBIDDEN)
 
 
+def require_maker(actor: Actor, operation: Operation) -> None:
+    """Raise forbidden unless the operation is the actor's own."""
+    if operation.maker != actor.user_id:
+        raise Refused(ErrorCode.FORBIDDEN)
+
+
 def route_of(operation: Operation) -> Route:
     """The route as the row states it."""
     return Route(

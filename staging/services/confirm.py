@@ -101,11 +101,7 @@ class ConfirmService:
         self._adapter.recheck(actor, item.prepared)
         if not edits and (item.item.allow_duplicate or not duplicate):
             return _overridden(item)
-        limits = {
-            "max_bytes": self._settings.payload_max_bytes,
-            "max_depth": self._settings.payload_max_depth,
-        }
-        clean = check_value(edits, **limits)
+        clean = check_value(edits, **self._settings.payload_limits)
         changed = edited(self._adapter, item, clean, allow_duplicate=duplicate)
         return _overridden(self._prepare.prepare_item(actor, changed))
 

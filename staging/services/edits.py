@@ -26,7 +26,7 @@ def edits_of(request: ConfirmRequest, count: int) -> dict[int, dict[str, Any]]:
 def edited(
     adapter: ErpAdapter, entry: SnapshotItem, edits: Mapping[str, Any], *, allow_duplicate: bool = False
 ) -> PrepareItem:
-    """``entry`` to be prepared once more, with ``edits`` (clean: ``domain.intake``) in place of what they name."""
+    """``entry`` to be prepared once more, with ``edits`` in place of what they name."""
     prepared = entry.prepared
     return entry.item.model_copy(
         update={

@@ -53,10 +53,7 @@ class PrepareService:
 
     def prepare_item(self, actor: Actor, item: PrepareItem) -> SnapshotItem:
         """One operation, checked for size and characters before the adapter sees it."""
-        limits = {
-            "max_bytes": self._settings.payload_max_bytes,
-            "max_depth": self._settings.payload_max_depth,
-        }
+        limits = self._settings.payload_limits
         item = item.model_copy(
             update={
                 "payload": check_value(item.payload, **limits),

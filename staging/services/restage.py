@@ -3,15 +3,13 @@ confirms it (I11: after every refusal there is a way on, in one step)."""
 
 from __future__ import annotations
 
-from staging.contracts.error import ErrorCode
 from staging.contracts.preparation import ConfirmRequest, Preparation, PrepareItem, PrepareRequest, Preview
 from staging.contracts.status import Status
-from staging.domain.errors import Refused
 from staging.domain.identity import Actor, ActorKind
-from staging.domain.intake import check_value, parse_json, require_object
+from staging.domain.intake import parse_json, require_object
 from staging.domain.operation import Operation
 from staging.domain.ports import ErpAdapter, Prepared
-from staging.services.access import moved_on, require_kind, route_of
+from staging.services.access import moved_on, require_kind, require_maker, route_of
 from staging.services.edits import edited, edits_of
 from staging.services.inspect import InspectService
 from staging.services.prepare import PrepareService
@@ -56,12 +54,11 @@ class RestageService:
         """
         require_kind(actor, ActorKind.AGENT, ActorKind.PERSON)
         operation = self._inspect.get(actor, op_id)
-        if operation.maker != actor.user_id:
-            raise Refused(ErrorCode.FORBIDDEN)
+        require_maker(actor, operation)
         code = operation.status_code
         if code is None or code.status is not Status.FAIL:
             raise moved_on(operation)
-        edits = check_value(edits_of(request, 1).get(0, {}), **self._limits)
+        edits = edits_of(request, 1).get(0, {})
         item = edited(self._adapter, self._entry(operation), edits, allow_duplicate=request.allow_duplicate)
         return self._prepare.prepare(
             actor,
@@ -70,19 +67,18 @@ class RestageService:
             ),
         )
 
-    @property
-    def _limits(self) -> dict[str, int]:
-        settings = self._settings
-        return {"max_bytes": settings.payload_max_bytes, "max_depth": settings.payload_max_depth}
-
     def _entry(self, operation: Operation) -> SnapshotItem:
         """The row as if it had just been prepared; its payload may be anybody's, so it is read strictly."""
-        payload, source = operation.payload_json, operation.source_ref_json
+        payload, source, limits = (
+            operation.payload_json,
+            operation.source_ref_json,
+            self._settings.payload_limits,
+        )
         prepared = Prepared(
             route=route_of(operation),
-            payload=require_object(parse_json(payload, **self._limits)) if payload else {},
+            payload=require_object(parse_json(payload, **limits)) if payload else {},
             target_bill_id=operation.target_bill_id,
-            source_ref=require_object(parse_json(source, **self._limits)) if source else None,
+            source_ref=require_object(parse_json(source, **limits)) if source else None,
             pins={},
             target_version="",
             preview=_NO_PREVIEW,

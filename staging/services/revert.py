@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 
-from staging.contracts.error import ErrorCode
 from staging.contracts.preparation import Preparation, PrepareRequest, Preview
 from staging.contracts.status import Status
-from staging.domain.errors import Refused, rule
+from staging.domain.errors import rule
 from staging.domain.identity import Actor, ActorKind
 from staging.domain.inverse import inverse_of, needs_current
 from staging.domain.operation import Operation
 from staging.domain.ports import ErpAdapter
-from staging.services.access import moved_on, require_kind
+from staging.services.access import moved_on, require_kind, require_maker
 from staging.services.inspect import InspectService
 from staging.services.prepare import PrepareService
 
@@ -29,8 +28,7 @@ class RevertService:
         """
         require_kind(actor, ActorKind.AGENT, ActorKind.PERSON)
         operation = self._inspect.get(actor, op_id)
-        if operation.maker != actor.user_id:
-            raise Refused(ErrorCode.FORBIDDEN)
+        require_maker(actor, operation)
         code = operation.status_code
         if code is None or code.status is not Status.SUCCESS:
             raise moved_on(operation)

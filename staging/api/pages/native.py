@@ -62,8 +62,7 @@ def save_form(form_id: str, filled: Filled, actor: ActorDep, services: ServicesD
     native = services.databases.adapter
     if operation.form_id != form_id or not isinstance(native, NativeForms):
         raise Refused(ErrorCode.FORM_NOT_FOUND, {"form": form_id})
-    settings = services.settings
-    limits = {"max_bytes": settings.payload_max_bytes, "max_depth": settings.payload_max_depth}
+    limits = services.settings.payload_limits
     source = operation.source_ref_json
     execution = Execution(
         op_id=operation.id,
