@@ -31,7 +31,9 @@ def server_url(kind: str) -> URL:
     url = make_url(os.environ.get(variable, default))
     problem = _problem(url)
     if problem:
-        missing(f"{kind} is not reachable at {url.render_as_string()}", f"start it, or set {variable}", problem)
+        missing(
+            f"{kind} is not reachable at {url.render_as_string()}", f"start it, or set {variable}", problem
+        )
     return url
 
 

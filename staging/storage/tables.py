@@ -106,7 +106,9 @@ op_event = Table(
     Column("tCreateDate", UtcDateTime, nullable=False, server_default=db_now()),
     PrimaryKeyConstraint("sOpId", "iSeq", name="pk_ai_op_event"),
     CheckConstraint(column("iSeq") >= 1, name="ck_ai_op_event_seq_from_one"),
-    Index("ix_ai_op_event_time", "tCreateDate", "sOpId", "iSeq"),  # listeners read what happened since a moment
+    Index(
+        "ix_ai_op_event_time", "tCreateDate", "sOpId", "iSeq"
+    ),  # listeners read what happened since a moment
     **_MYSQL,
 )
 
@@ -177,7 +179,7 @@ _partial(
     _c.sSubsidiaryId,
     _c.iStatusCode,
     _c.tCreateDate,
-    where='"sStatus" = \'pending\'',
+    where="\"sStatus\" = 'pending'",
 )
 Index("ix_ai_op_queue_due_my", _c.iStatusCode, _c.tCreateDate, _c.sId).ddl_if(callable_=_MYSQL_FAMILY)
 Index("ix_ai_op_queue_lease_my", _c.iStatusCode, _c.tLeaseUntil).ddl_if(callable_=_MYSQL_FAMILY)
