@@ -269,6 +269,7 @@ class Lifecycle(RuleBasedStateMachine):
         self.world.oracle.verdict(resting=RESTING).require_sound()
 
 
+@pytest.mark.timeout(600)
 @only(lambda kind, shared: kind == "sqlite")
 def test_any_order_of_events_keeps_every_promise(make_world: MakeWorld) -> None:
     world = make_world(lock_timeout_s="0.05", backoff_base_s="0.001", backoff_max_s="0.001")
