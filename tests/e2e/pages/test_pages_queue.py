@@ -128,6 +128,16 @@ def test_a_person_sees_their_own_read_only(door: Door, visit: Visit) -> None:
     expect(clerk.page.locator("#user-filter")).to_be_hidden()
 
 
+@pytest.mark.parametrize("locale", ["zh-CN", "en-US"], ids=["zh", "en"])
+def test_the_queue_on_a_phone(locale: str, door: Door, visit: Visit) -> None:
+    op_id = door.run("u-lin", **new_customer())["id"]
+    door.stage("u-lin", **new_customer())
+    operator = visit("ops", OPERATOR, path="/queue", locale=locale, viewport=PHONE)
+    expect(row(operator, op_id)).to_be_visible()
+    assert operator.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    operator.shot(f"queue-{locale[:2]}-phone")
+
+
 def test_the_queue_moves_by_itself_and_turns_pages(door: Door, visit: Visit) -> None:
     operator = visit("ops", OPERATOR, path="/queue")
     expect(operator.page.locator("#live")).to_have_text("Live")
@@ -144,13 +154,3 @@ def test_the_queue_moves_by_itself_and_turns_pages(door: Door, visit: Visit) -> 
     expect(rows(operator).first).to_have_attribute("data-id", op_id)  # by itself, on the event
     door.execute(op_id)
     expect(row(operator, op_id).locator(".badge")).to_contain_text("200")
-
-
-@pytest.mark.parametrize("locale", ["zh-CN", "en-US"], ids=["zh", "en"])
-def test_the_queue_on_a_phone(locale: str, door: Door, visit: Visit) -> None:
-    op_id = door.run("u-lin", **new_customer())["id"]
-    door.stage("u-lin", **new_customer())
-    operator = visit("ops", OPERATOR, path="/queue", locale=locale, viewport=PHONE)
-    expect(row(operator, op_id)).to_be_visible()
-    assert operator.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    operator.shot(f"queue-{locale[:2]}-phone")

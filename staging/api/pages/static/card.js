@@ -11,8 +11,13 @@ const hasPreview = (operation) => Array.isArray(operation.preview?.fields);
 export function operationCard(operation, schema, { actions = [], open = false, me = null } = {}) {
   const title = el("h3", { id: `title-${operation.id}` }, titleOf(operation, schema));
   return el("article", { id: `op-${operation.id}`, class: `card ${operation.status}`, tabindex: -1, "aria-labelledby": title.id, "data-code": operation.code },
-    el("header", {}, title, badge(operation)), facts(origin(operation, me)), why(operation, schema),
+    el("header", {}, title, badge(operation, standing(operation, me))), facts(origin(operation, me)), why(operation, schema),
     el("div", { class: "folds" }, changesOf(operation, schema, open), history(operation)), actions.length ? el("div", { class: "actions" }, actions) : null);
+}
+
+// What waits for a second person's approval reads otherwise to that person.
+function standing(operation, me) {
+  return operation.code === 104 && me && operation.maker !== me.userId ? word("waits for your approval") : operation.meaning;
 }
 
 function origin(operation, me) {

@@ -92,8 +92,8 @@ export function grouped(text) {
   return [whole.replace(/\B(?=(\d{3})+(?!\d))/g, ","), ...rest].join(".");
 }
 
-export function badge(operation) {
-  return el("span", { class: `badge ${operation.status}` }, operation.meaning,
+export function badge(operation, meaning = operation.meaning) {
+  return el("span", { class: `badge ${operation.status}` }, meaning,
     operation.code === null ? null : el("span", { class: "code" }, operation.code));
 }
 
