@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Locator, expect
 
 from staging.domain.identity import ActorKind
 from tests.support.api import PERSON, Door, open_door
@@ -50,3 +50,24 @@ def visit(door: Door, browser: Browser) -> Iterator[Visit]:
     for visitor in visitors:
         visitor.check()
         visitor.close()
+
+
+def opened(door: Door, visit: Visit, user: str, **request: Any) -> tuple[Visitor, Locator]:
+    """The clerk's page with the card of a fresh preparation."""
+    prepared = door.prepare(user, **request)
+    clerk = visit(user, path=f"/?preparation={prepared['preparationId']}")
+    card = clerk.card(prepared["preparationId"])
+    expect(card).to_be_visible()
+    return clerk, card
+
+
+def confirmed(clerk: Visitor, door: Door, user: str) -> dict[str, Any]:
+    """The newest operation, once the page shows it."""
+    expect(clerk.page.locator("#notice")).to_contain_text("Confirmed")
+    operation: dict[str, Any] = door.as_(user).post("/v1/operations/query", {"page": {"size": 1}})["items"][0]
+    expect(clerk.card(operation["id"])).to_be_visible()
+    return operation
+
+
+def click(place: Locator, name: str) -> None:
+    place.get_by_role("button", name=name, exact=True).click()
