@@ -91,7 +91,7 @@ def test_another_command_uses_the_servers_of_the_running_set(up: Up) -> None:
     second.ready_text = " ready."
     second.start()
     port = env["OPSTAGE_REDIS_URL"].rpartition(":")[2]
-    assert f"127.0.0.1:{port}" in second.log()
+    second.wait_for_log(f"127.0.0.1:{port}", 10)
     second.stop()
 
 
