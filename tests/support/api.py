@@ -19,6 +19,7 @@ from staging.domain.identity import ActorKind, Tenant
 from staging.embedded.spawn import free_port
 from tests.databases import fresh_database
 from tests.support.processes import LoggedProcess, settings_from
+from tests.support.sse import Listener
 from workers.erp.demo.setup import set_up
 from workers.executor import Executor
 from workers.reconciler import Reconciler
@@ -144,6 +145,11 @@ class Door:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def listening(door: Door, path: str = "/v1/events", user: str = "u-lin", last: str = "") -> Listener:
+    """A listener of a person's, not started; ``last`` is the event id to resume after."""
+    return Listener(door.url + path, door.as_(user).token, last)
 
 
 @contextmanager
