@@ -14,7 +14,7 @@ from staging.domain.intake import sanitize_text
 from staging.domain.lifecycle import Verb, sources
 from staging.domain.operation import Operation
 from staging.domain.ports import ErpAdapter
-from staging.services.access import fetch, may_approve, moved_on, not_found, require_kind
+from staging.services.access import fetch, may_approve, moved_on, not_found, require_kind, require_maker
 from staging.services.confirm import code_after_waiting
 from staging.services.tell import Teller
 from staging.storage import audit, operations
@@ -35,8 +35,8 @@ class ControlService:
         require_kind(actor, ActorKind.AGENT, ActorKind.PERSON, ActorKind.OPERATOR)
 
         def check(operation: Operation) -> None:
-            if actor.kind is not ActorKind.OPERATOR and operation.maker != actor.user_id:
-                raise Refused(ErrorCode.FORBIDDEN)
+            if actor.kind is not ActorKind.OPERATOR:
+                require_maker(actor, operation)
 
         text = sanitize_text(reason, _TEXT_LIMIT)
         changes = operations.error_changes(text or _meaning(actor, StatusCode.CANCELLED), "cancelled", None)
@@ -47,8 +47,8 @@ class ControlService:
         require_kind(actor, ActorKind.PERSON, ActorKind.OPERATOR)
 
         def check(operation: Operation) -> None:
-            if actor.kind is ActorKind.PERSON and operation.maker != actor.user_id:
-                raise Refused(ErrorCode.FORBIDDEN)
+            if actor.kind is ActorKind.PERSON:
+                require_maker(actor, operation)
 
         changes = {
             "iAttempt": 0,
@@ -85,8 +85,8 @@ class ControlService:
             raise Refused(ErrorCode.FIELD_REQUIRED, {"field": "resultBillId"}, text=both)
 
         def check(operation: Operation) -> None:
-            if actor.kind is ActorKind.PERSON and operation.maker != actor.user_id:
-                raise Refused(ErrorCode.FORBIDDEN)
+            if actor.kind is ActorKind.PERSON:
+                require_maker(actor, operation)
 
         if error:
             text = sanitize_text(error, _TEXT_LIMIT)
