@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import time
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
@@ -29,7 +30,7 @@ log = logging.getLogger(__name__)
 router = APIRouter(prefix="/v1", tags=["live status"], route_class=GuardedRoute, responses=RESPONSES)
 _MAX_WAIT_S = 60.0
 _LOOK_S = 30.0  # a stream looks by itself and its credential is verified anew, whatever rang or did not
-_OUTAGE_S = 1.0
+_OUTAGE_S = (1.0, 4.0)  # not all streams at the same moment
 _SSE: dict[int | str, dict[str, Any]] = {
     200: {
         "content": {
@@ -172,7 +173,7 @@ async def _patient(events: Callable[[], AsyncIterator[ServerSentEvent]]) -> Asyn
             if outage(error) is None:
                 raise
             log.warning("a stream waits for the database (%s)", type(error).__name__)
-        await asyncio.sleep(_OUTAGE_S)
+        await asyncio.sleep(random.uniform(*_OUTAGE_S))  # noqa: S311 - jitter, no secret
 
 
 async def _looks(request: Request, bell: Bell) -> AsyncIterator[list[str] | None]:

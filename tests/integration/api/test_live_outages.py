@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -120,6 +121,16 @@ def test_a_stream_ends_with_its_credential(own_door: Door) -> None:
         assert 1.0 < time.monotonic() - started < 6
     assert listener.status == 200
     assert httpx.get(door.url + "/v1/events", headers={"Authorization": f"Bearer {token}"}).status_code == 401
+
+
+def test_a_stream_ends_soon_after_its_credential_was_taken_back(own_door: Door) -> None:
+    door = own_door
+    token = door.token("u-chen")
+    with Listener(door.url + "/v1/events", token) as revoked, listening(door) as other:
+        file = door.folder / "tokens.json"
+        file.write_text(json.dumps([t for t in json.loads(file.read_text()) if t["user"] != "u-chen"]))
+        wait_until(lambda: revoked.ended, 45, "the stream ends", poll_s=0.5)
+        assert not other.ended
 
 
 def test_a_stream_waits_for_a_database_that_is_away(
