@@ -185,4 +185,5 @@ Index("ix_ai_op_queue_due_my", _c.iStatusCode, _c.tCreateDate, _c.sId).ddl_if(ca
 Index("ix_ai_op_queue_lease_my", _c.iStatusCode, _c.tLeaseUntil).ddl_if(callable_=_MYSQL_FAMILY)
 Index("ix_ai_op_queue_expiry_my", _c.sStatus, _c.tExpireAt).ddl_if(callable_=_MYSQL_FAMILY)
 Index("ix_ai_op_queue_maker", _c.sBrandsId, _c.sSubsidiaryId, _c.sMakePerson, _c.sStatus, _c.tCreateDate)
+Index("ix_ai_op_queue_tenant", _c.sBrandsId, _c.sSubsidiaryId, _c.tCreateDate)
 Index("ix_ai_op_queue_preparation", _c.sPreparationId)

@@ -1,4 +1,4 @@
-"""Indexes of those who only look: the journal by time, and what is open in a tenant.
+"""Indexes of those who only look: the journal by time, a tenant's operations by age, and what is open among them.
 
 Revision ID: 0004
 """
@@ -33,6 +33,7 @@ _QUEUE = sa.Table(
     sa.Column("tCreateDate", UtcDateTime),
 )
 _BY_TIME = sa.Index("ix_ai_op_event_time", _EVENT.c.tCreateDate, _EVENT.c.sOpId, _EVENT.c.iSeq)
+_TENANT = sa.Index("ix_ai_op_queue_tenant", _QUEUE.c.sBrandsId, _QUEUE.c.sSubsidiaryId, _QUEUE.c.tCreateDate)
 _PENDING = sa.text("\"sStatus\" = 'pending'")
 _OPEN = sa.Index(
     "ix_ai_op_queue_open",
@@ -48,11 +49,12 @@ _OPEN = sa.Index(
 def upgrade() -> None:
     connection = op.get_bind()
     create_indexes(connection, _EVENT, [_BY_TIME])
-    if connection.dialect.name in ("postgresql", "sqlite"):  # elsewhere ix_ai_op_queue_due_my serves
-        create_indexes(connection, _QUEUE, [_OPEN])
+    partial = connection.dialect.name in ("postgresql", "sqlite")  # elsewhere ix_ai_op_queue_due_my serves
+    create_indexes(connection, _QUEUE, [_TENANT, *([_OPEN] if partial else [])])
 
 
 def downgrade() -> None:
     connection = op.get_bind()
     drop_index(connection, "ai_op_event", "ix_ai_op_event_time")
-    drop_index(connection, "ai_op_queue", "ix_ai_op_queue_open")
+    for name in ("ix_ai_op_queue_open", "ix_ai_op_queue_tenant"):
+        drop_index(connection, "ai_op_queue", name)
