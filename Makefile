@@ -20,7 +20,7 @@ up:  ## everything on embedded defaults, until Ctrl-C
 
 test:  ## all tests; those whose server is unreachable are skipped and say how to run them (ARGS="-k name")
 	@$(DEV)
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder $(ARGS)
 
 check:  ## lint, format, types and import contracts
 	@$(DEV)

@@ -1,16 +1,27 @@
-"""Loads the harness: fresh databases, private servers and real processes as fixtures."""
+"""Loads the harness: fresh databases, private servers and real processes as fixtures; spreads tests over the cores."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 pytest_plugins = ["tests.support.fixtures", "tests.support.world_fixtures"]
 
+# Conformance files share whole products; e2e files run whole sets of processes on the usual ports, one after the other.
+_TOGETHER = ("tests/conformance/", "tests/e2e/")
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of a file share module fixtures, so they stay together. The conformance files share whole products; those
-    of e2e run whole sets of processes on the usual ports, one after the other."""
-    for item in items:
-        whole = [folder for folder in item.path.parents if folder.name in ("conformance", "e2e")]
-        item.add_marker(pytest.mark.xdist_group(str(whole[0] if whole else item.path)))
+
+class ByRoom(LoadScopeScheduling):  # type: ignore[misc]
+    """Tests of a file share module fixtures and stay on one worker; so do the rooms of ``_TOGETHER``."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return next((room for room in _TOGETHER if path.startswith(room)), path)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByRoom:
+    """With ``-n``: a worker gets whole rooms or files."""
+    return ByRoom(config, log)
