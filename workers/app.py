@@ -6,10 +6,24 @@ Early acknowledgement and no prefetch: correctness rests on the row, its lease a
 
 from __future__ import annotations
 
+from typing import Any
+
 from celery import Celery
+from celery.signals import worker_init, worker_shutting_down
 
 from staging.messaging.celery_dispatcher import SWEEP_TASK, make_celery
 from staging.settings import Settings, get_settings
+from workers.stopping import set_stopping
+
+
+@worker_init.connect
+def _begin(**_: Any) -> None:
+    set_stopping(False)
+
+
+@worker_shutting_down.connect
+def _told_to_stop(**_: Any) -> None:
+    set_stopping(True)
 
 
 def make_app(settings: Settings) -> Celery:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from staging.domain.identity import is_valid_id
 from staging.settings import Settings
@@ -16,18 +16,29 @@ _MISSES = 3  # windows in a row in which competitors were faster
 _WINDOW = 8  # how many batches deep to look when the head of the queue is contended
 
 
-def drain(executor: Executor, store: QueueStore, settings: Settings, ids: Sequence[str]) -> bool:
-    """Execute ``ids`` and then due rows. Returns True if time was up while rows were still due: wake somebody.
+def drain(
+    executor: Executor,
+    store: QueueStore,
+    settings: Settings,
+    ids: Sequence[str],
+    stopping: Callable[[], bool],
+) -> bool:
+    """Execute ``ids`` and then due rows. Returns True if time was up, or this process was told to stop, while rows may
+    still be due: wake somebody.
 
     ``ids`` come from a message, which anybody may have forged: what cannot be an id is not even looked up.
     """
     deadline = time.monotonic() + settings.drain_budget_s
+
+    def over() -> bool:
+        return stopping() or time.monotonic() > deadline
+
     size = settings.claim_batch
     named = [i for i in dict.fromkeys(ids) if is_valid_id(i)]
     while named:
         executor.run_batch(named[:size])
         named = named[size:]
-        if time.monotonic() > deadline:
+        if over():
             return True
     misses = 0
     while misses < _MISSES:
@@ -35,7 +46,7 @@ def drain(executor: Executor, store: QueueStore, settings: Settings, ids: Sequen
             due = [d.id for d in operations.due(connection, size if not misses else size * _WINDOW)]
         if not due:
             return False
-        if time.monotonic() > deadline:
+        if over():
             return True
         chosen = due if not misses else random.sample(due, min(size, len(due)))
         misses = 0 if executor.run_batch(chosen) else misses + 1

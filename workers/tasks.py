@@ -8,6 +8,7 @@ from staging.messaging.celery_dispatcher import EXECUTE_TASK, SWEEP_TASK
 from workers.app import app
 from workers.drain import drain
 from workers.runtime import Runtime, runtime
+from workers.stopping import stopping
 
 
 def _runtime() -> Runtime:
@@ -18,7 +19,7 @@ def _runtime() -> Runtime:
 def execute(ids: list[str]) -> None:
     """Execute these operations, if they are due, and then whatever else is. ``ids`` are hints."""
     own = _runtime()
-    if drain(own.executor, own.store, own.settings, [str(i) for i in ids]):
+    if drain(own.executor, own.store, own.settings, [str(i) for i in ids], stopping):
         own.sweeper.wake()
 
 

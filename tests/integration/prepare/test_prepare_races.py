@@ -65,6 +65,25 @@ def test_what_is_left_of_a_source_line_is_taken_once(shop: Shop) -> None:
     assert sorted(isinstance(r, OpstageError) for r in results) == [False, True, True]
 
 
+def test_of_twins_by_natural_key_one_is_executed_and_the_others_are_told_of_it(shop: Shop) -> None:
+    for round_ in range(5):
+        twin = {"customer": "c1", "title": f"年历{round_}", "parts": [{"name": "封面", "quantity": 1}]}
+        prepared = [shop.prepare("quote", "create", payload=twin) for _ in range(4)]
+        results = _at_once(shop, [shop.execution(p) for p in prepared])
+        errors = [r for r in results if isinstance(r, OpstageError)]
+        assert [e.code for e in errors] == [E.POSSIBLE_DUPLICATE] * 3
+        (winner,) = (r for r in results if not isinstance(r, OpstageError))
+        assert {c["id"] for e in errors for c in e.candidates} == {winner.result_bill_id}
+
+
+def test_twins_that_a_person_wants_do_not_wait_for_each_other_in_vain(shop: Shop) -> None:
+    twin = {"customer": "c1", "title": "日历", "parts": [{"name": "封面", "quantity": 1}]}
+    prepared = [shop.prepare("quote", "create", payload=twin) for _ in range(3)]
+    wanted = [shop.execution(p, allow_duplicate=True) for p in prepared]
+    results = _at_once(shop, wanted)
+    assert not [r for r in results if isinstance(r, OpstageError)]
+
+
 NAMES = st.one_of(
     st.sampled_from(
         ["customer", "title", "days", "taxRate", "kind", "urgent", "parts", "id", "remove", "memo"]

@@ -3,8 +3,9 @@
 The caller (the adapter) has checked permission and pins in the same transaction and normalized the payload. What is
 checked here again are the things that another transaction may have changed a moment ago: state, quantities, stock.
 
-Order in which rows are locked: the record, its source record, source lines by key, stock by product and warehouse, the
-number counter last. Database errors (deadlock, lock timeout) come out as they are; the whole transaction may run again.
+Order in which rows are locked: the record, its source record, source lines by key, the natural key's guard
+(``duplicates``), stock by product and warehouse, the number counter last. Database errors (deadlock, lock timeout) come
+out as they are; the whole transaction may run again.
 """
 
 from __future__ import annotations

@@ -209,7 +209,8 @@ class _Work:
 
     def _duplicate(self, root: Node) -> str:
         """Key of the record this may repeat, "" for none; raises possible_duplicate unless that is allowed."""
-        found = find_duplicate(self._connection, self._tables, self._tenant, self._form, root)
+        lock = self._ask.lock and not self._ask.allow_duplicate
+        found = find_duplicate(self._connection, self._tables, self._tenant, self._form, root, lock=lock)
         if found is None or self._ask.allow_duplicate:
             return found or ""
         record = read_record(self._connection, self._tables, self._tenant, self._form, found)
