@@ -16,7 +16,7 @@ from staging.domain.identity import new_id
 from staging.domain.intake import load_json, parse_json, require_object
 from staging.domain.operation import Operation, Told
 from staging.domain.ports import ErpAdapter, ErpTransaction, Execution
-from staging.domain.seal import is_sealed
+from staging.domain.seal import is_altered, is_sealed
 from staging.services.access import route_of
 from staging.services.tell import Teller
 from staging.settings import Settings
@@ -154,11 +154,15 @@ class Executor:
         def parsed(text: str | None) -> dict[str, object] | None:
             return require_object(parse_json(text, max_bytes=20_000_000, max_depth=64)) if text else None
 
+        key = self._settings.seal_key.get_secret_value()
         payload = require_object(parse_json(operation.payload_json, **limits))
-        if payload_hash(payload) != operation.payload_hash:  # I2: what is executed is what was shown
-            altered = {"zh": "内容与确认时不一致", "en": "the payload is not what was confirmed"}
-            raise Refused(ErrorCode.VERSION_CONFLICT, text=altered)
-        sealed = is_sealed(operation, self._settings.seal_key.get_secret_value())
+        if payload_hash(payload) != operation.payload_hash or is_altered(operation, key):
+            altered = {"zh": "内容与确认时不一致", "en": "the operation is not what was confirmed"}
+            raise Refused(ErrorCode.VERSION_CONFLICT, text=altered)  # I2: what is executed is what was shown
+        if operation.needs_approval and not operation.approved_by:
+            missing = {"zh": "尚未经他人批准", "en": "nobody has approved it yet"}
+            raise Refused(ErrorCode.FORBIDDEN, text=missing)
+        sealed = is_sealed(operation, key)
         return Execution(
             op_id=operation.id,
             actor=operation.maker_actor,

@@ -108,10 +108,11 @@ class Ledger(Protocol):
     def lookup(self, connection: Any, tenant: Tenant, key: str) -> LedgerEntry | None:
         """A completed lookup: the entry, or None which means *absent*. Any doubt raises."""
 
-    def fence(self, connection: Any, op_id: str, attempt: int) -> None:
-        """Bar attempts up to ``attempt`` of ``op_id`` from committing (separate databases)."""
+    def fence(self, connection: Any, op_id: str, claim_seq: int) -> None:
+        """Bar claims of ``op_id`` up to ``claim_seq``, the seq of the row's event, from committing (separate
+        databases)."""
 
-    def is_fenced(self, connection: Any, op_id: str, attempt: int) -> bool: ...
+    def is_fenced(self, connection: Any, op_id: str, claim_seq: int) -> bool: ...
 
 
 class CatalogueProblem(Protocol):

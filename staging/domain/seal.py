@@ -1,6 +1,6 @@
 """The seal a confirm puts on its row: a MAC over what was confirmed, so that a worker can tell our own rows, already
-validated and shown to a person, from rows of foreign SQL. Without a key, or with a wrong one, a row is simply
-treated as foreign: everything is validated again.
+validated and shown to a person, from rows of foreign SQL. Without a key a row is simply treated as foreign: everything
+is validated again. With one, a row that claims a confirm of ours and does not bear its seal was altered since.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from staging.domain.operation import NewOperation, Operation
 
 
 def seal(operation: NewOperation | Operation, key: str) -> str:
-    """``hmac-sha256:<hex>`` over identity, tenant, maker, command, target, payload and pins; "" without a key."""
+    """``hmac-sha256:<hex>`` over identity, tenant, maker, command, target, payload, pins and whether somebody has to
+    approve; "" without a key."""
     if not key:
         return ""
     said = [
@@ -35,6 +36,7 @@ def seal(operation: NewOperation | Operation, key: str) -> str:
         operation.preparation_id or "",
         operation.confirmed_by or "",
         "1" if operation.allow_duplicate else "0",
+        "1" if operation.needs_approval else "0",
     ]
     mac = hmac.new(key.encode(), canonical_json(said).encode(), hashlib.sha256)
     return f"hmac-sha256:{mac.hexdigest()}"
@@ -46,4 +48,12 @@ def _parsed(text: str | None) -> Any:
 
 def is_sealed(operation: Operation, key: str) -> bool:
     """True if this row is what a confirm holding ``key`` wrote."""
-    return bool(operation.seal and key) and hmac.compare_digest(operation.seal, seal(operation, key))
+    return bool(operation.seal and key) and hmac.compare_digest(
+        operation.seal.encode(), seal(operation, key).encode()
+    )
+
+
+def is_altered(operation: Operation, key: str) -> bool:
+    """True if this row says that a person confirmed it here, and it is not what they confirmed."""
+    claims = bool(operation.seal or operation.confirmed_by)
+    return bool(key) and claims and not is_sealed(operation, key)

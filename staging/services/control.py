@@ -43,15 +43,22 @@ class ControlService:
         return self._move(actor, op_id, Verb.CANCEL, lambda _: StatusCode.CANCELLED, changes, check, text)
 
     def retry(self, actor: Actor, op_id: str) -> Operation:
-        """Send a 423, 500 or 504 back to 100 with fresh attempts: the maker in person, or an operator."""
+        """Send a 423, 500 or 504 back to 100 with fresh attempts: the maker in person, or an operator.
+
+        An expiry that is over holds no longer when the maker retries: that is their yes anew. Nobody else can give it,
+        so that an operator is refused then (expired), instead of the row ending at 410 at once.
+        """
         require_kind(actor, ActorKind.PERSON, ActorKind.OPERATOR)
 
         def check(operation: Operation) -> None:
             if actor.kind is ActorKind.PERSON:
                 require_maker(actor, operation)
+            else:
+                self._require_time_left(operation)
 
         changes = {
             "iAttempt": 0,
+            "tExpireAt": operations.EXPIRY_AHEAD,
             "tNotBefore": None,
             "sErrorMsg": None,
             "sErrorCode": "",
@@ -100,6 +107,16 @@ class ControlService:
             "tExecutedDate": db_now(),
         }
         return self._move(actor, op_id, Verb.COMPLETE, lambda _: StatusCode.EXECUTED, done, check)
+
+    def _require_time_left(self, operation: Operation) -> None:
+        with self._store.read() as connection:
+            if not operations.is_expired(connection, operation.id):
+                return
+        text = {
+            "zh": "提交人设定的有效期已过，只有提交人本人可以重试",
+            "en": "The time its maker set is over: only the maker can retry it",
+        }
+        raise Refused(ErrorCode.EXPIRED, text=text)
 
     def _check_approver(self, actor: Actor) -> Callable[[Operation], None]:
         require_kind(actor, ActorKind.PERSON)

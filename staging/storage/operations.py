@@ -20,6 +20,7 @@ from sqlalchemy import (
     func,
     insert,
     literal_column,
+    null,
     or_,
     select,
     update,
@@ -274,6 +275,16 @@ _IS_HELD = select(q.sId).where(q.sId == bindparam("id"), q.sLeaseToken == bindpa
 def is_held(connection: Connection, op_id: str, token: str) -> bool:
     """True while the row is held under ``token``: nobody has taken the lease over."""
     return connection.execute(_IS_HELD, {"id": op_id, "token": token}).first() is not None
+
+
+# The row's expiry where it is still ahead, else none.
+EXPIRY_AHEAD: ColumnElement[Any] = case((q.tExpireAt > db_now(), q.tExpireAt), else_=null())
+_IS_EXPIRED = select(q.sId).where(q.sId == bindparam("id"), q.tExpireAt <= db_now())
+
+
+def is_expired(connection: Connection, op_id: str) -> bool:
+    """True where the row's expiry is over, by database time."""
+    return connection.execute(_IS_EXPIRED, {"id": op_id}).first() is not None
 
 
 def take_over(connection: Connection, operation: Operation, new_token: str, lease_s: float) -> bool:

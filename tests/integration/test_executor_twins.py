@@ -39,8 +39,8 @@ def test_executors_racing_for_the_same_ids_execute_each_once(world: World) -> No
 
 
 def test_another_operation_with_the_same_key_and_content_gets_the_first_result(world: World) -> None:
-    first, key = world.stage(), "key-1"
-    world.set([first], sIdempotencyKey=key)
+    key = "key-1"
+    first = world.stage(idempotency_key=key)
     world.run(first)
     second = _after_the_first_is_archived(world, first, key)
     world.run(second)
@@ -51,8 +51,8 @@ def test_another_operation_with_the_same_key_and_content_gets_the_first_result(w
 
 
 def test_another_operation_with_the_same_key_and_other_content_is_409_and_does_nothing(world: World) -> None:
-    first, key = world.stage(), "key-1"
-    world.set([first], sIdempotencyKey=key)
+    key = "key-1"
+    first = world.stage(idempotency_key=key)
     world.run(first)
     second = _after_the_first_is_archived(world, first, key, note="other content")
     world.run(second)

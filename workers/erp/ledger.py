@@ -38,7 +38,7 @@ _ENTRY = select(_l.sOpId, _l.sCommandType, _l.sPayloadHash, _l.sResult).where(*_
 # A locking read is a current read whatever the isolation level; on PostgreSQL and SQLite the plain one is.
 _ENTRY_MYSQL = _ENTRY.with_for_update(read=True)
 _RESULT = update(op_ledger).where(*_OF_KEY).values(sResult=bindparam("result"))
-_FENCED = select(_f.iAttempt).where(_f.sOpId == bindparam("op"))
+_FENCED = select(_f.iClaimSeq).where(_f.sOpId == bindparam("op"))
 _FENCED_MYSQL = _FENCED.with_for_update(read=True)
 
 _COUNTED = {"preserve_rowcount": True}  # SQLAlchemy keeps an INSERT's row count only when asked to
@@ -54,12 +54,14 @@ def _fence_statements() -> dict[str, Insert]:
     pg, lite, my = pg_insert(op_fence), sqlite_insert(op_fence), mysql_insert(op_fence)
     return {
         "postgresql": pg.on_conflict_do_update(
-            index_elements=[_f.sOpId], set_={"iAttempt": func.greatest(_f.iAttempt, pg.excluded.iAttempt)}
+            index_elements=[_f.sOpId], set_={_f.iClaimSeq: func.greatest(_f.iClaimSeq, pg.excluded.iClaimSeq)}
         ),
         "sqlite": lite.on_conflict_do_update(
-            index_elements=[_f.sOpId], set_={"iAttempt": func.max(_f.iAttempt, lite.excluded.iAttempt)}
+            index_elements=[_f.sOpId], set_={_f.iClaimSeq: func.max(_f.iClaimSeq, lite.excluded.iClaimSeq)}
         ),
-        "mysql": my.on_duplicate_key_update(iAttempt=func.greatest(_f.iAttempt, my.inserted.iAttempt)),
+        "mysql": my.on_duplicate_key_update(
+            {_f.iClaimSeq: func.greatest(_f.iClaimSeq, my.inserted.iClaimSeq)}
+        ),
     }
 
 
@@ -124,22 +126,24 @@ class SqlLedger:
         savepoint.rollback()
         return entry
 
-    def fence(self, connection: Connection, op_id: str, attempt: int) -> None:
-        """Bar attempts up to and including ``attempt`` of ``op_id`` from committing; a fence never goes down.
+    def fence(self, connection: Connection, op_id: str, claim_seq: int) -> None:
+        """Bar claims of ``op_id`` up to and including ``claim_seq`` from committing; a fence never goes down.
+
+        ``claim_seq`` is the row's ``iSeq`` as of the claim: unlike the number of attempts, a retry never sets it back.
 
         Takes effect with the caller's commit. Needed where queue and ERP are separate databases, so that no attempt can
         commit after ``lookup`` answered *absent*.
         """
-        connection.execute(_FENCE[_family(connection)], {"sOpId": op_id, "iAttempt": attempt})
+        connection.execute(_FENCE[_family(connection)], {"sOpId": op_id, "iClaimSeq": claim_seq})
 
-    def is_fenced(self, connection: Connection, op_id: str, attempt: int) -> bool:
-        """True if ``attempt`` must not commit. Ask after ``insert_first`` in the same transaction, never before it.
+    def is_fenced(self, connection: Connection, op_id: str, claim_seq: int) -> bool:
+        """True if the claim of that seq must not commit. Ask after ``insert_first``, in the same transaction.
 
         In that order there is no gap: either the lookup waits for our ledger row, or we see the fence set before it.
         """
         statement = _FENCED_MYSQL if is_mysql(connection.dialect) else _FENCED
         fenced_to = connection.execute(statement, {"op": op_id}).scalar()
-        return fenced_to is not None and int(fenced_to) >= attempt
+        return fenced_to is not None and int(fenced_to) >= claim_seq
 
     @staticmethod
     def _inserted(connection: Connection, row: Mapping[str, str]) -> bool:

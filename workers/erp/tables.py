@@ -34,7 +34,8 @@ op_fence = Table(
     "ai_op_fence",
     erp_metadata,
     Column("sOpId", IdString(64), nullable=False),
-    Column("iAttempt", Integer, nullable=False),
+    # The seq of the claim up to which commits are barred; the database's name for it is older than that meaning.
+    Column("iAttempt", Integer, key="iClaimSeq", nullable=False),
     Column("tCreateDate", UtcDateTime, nullable=False, server_default=db_now()),
     PrimaryKeyConstraint("sOpId", name="pk_ai_op_fence"),
     **_MYSQL,
