@@ -13,6 +13,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from migrations.errors import refuse
 from migrations.failpoint import changed
+from staging import failpoints
 from staging.storage.dialect import is_mysql
 
 
@@ -25,6 +26,7 @@ def run(connection: Connection, statement: str | Executable) -> int:
     if is_mysql(connection.dialect):
         connection.commit()  # as DDL does there: each change is done when the next one starts
     changed()
+    failpoints.reached("W14", "migration")
     return result.rowcount
 
 

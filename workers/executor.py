@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Sequence
 
+from staging import failpoints
 from staging.contracts.error import ErrorCode
 from staging.domain.canonical import payload_hash
 from staging.domain.errors import OpstageError, Refused, Transient
@@ -22,7 +23,6 @@ from staging.services.tell import Teller
 from staging.settings import Settings
 from staging.storage import operations
 from staging.storage.unit_of_work import QueueStore, UnitOfWork
-from workers import failpoints
 from workers.admission import Admission
 from workers.outcomes import Done, failed, from_ledger, interrupted, ledger_result, refused, succeeded
 from workers.reconciler import Reconciler
@@ -51,6 +51,7 @@ class Executor:
         """Admit, claim and execute what is due among ``ids``; returns how many were claimed."""
         with self._store.read() as connection:
             due = operations.due_among(connection, ids)
+        failpoints.reached("W2", *(d.id for d in due))
         foreign = [d.id for d in due if d.seq == 0]
         if foreign:
             self._admission.admit(foreign)
@@ -82,19 +83,19 @@ class Executor:
         def work(unit: UnitOfWork) -> list[Operation]:
             claimed = operations.claim(unit.connection, ids, new_id(), self._settings.lease_s)
             unit.touch(*(o.id for o in claimed))
-            failpoints.reached("W3")
+            failpoints.reached("W3", *(o.id for o in claimed))
             return claimed
 
         claimed, told = self._store.transact(work)
         self._teller.committed(told)
-        failpoints.reached("W4", claimed[0].id if claimed else "")
+        failpoints.reached("W4", *(o.id for o in claimed))
         return claimed
 
     def _renew(self, rest: Sequence[Operation]) -> None:
         token = rest[0].lease_token or ""
 
         def work(unit: UnitOfWork) -> int:
-            failpoints.reached("W11")
+            failpoints.reached("W11", *(o.id for o in rest))
             return operations.renew(unit.connection, [o.id for o in rest], token, self._settings.lease_s)
 
         held, _ = self._store.transact(work)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 
+from staging import failpoints
 from staging.contracts.status import StatusCode
 from staging.domain.identity import new_id
 from staging.domain.lifecycle import Verb
@@ -15,7 +16,6 @@ from staging.settings import Settings
 from staging.storage import operations
 from staging.storage.dberrors import is_db_error
 from staging.storage.unit_of_work import QueueStore, UnitOfWork
-from workers import failpoints
 from workers.outcomes import Done, from_ledger, same_content, worn_out
 from workers.writeback import LeaseLost, back_off, write_back
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
+from staging import failpoints
 from staging.contracts.error import ErrorCode
 from staging.contracts.preparation import ConfirmRequest
 from staging.contracts.status import StatusCode
@@ -65,6 +66,7 @@ class ConfirmService:
             if not existing:
                 raise Refused(ErrorCode.IDEMPOTENCY_CONFLICT) from error
             return existing
+        failpoints.reached("W1", *(row.id for row in rows))
         self._teller.committed(told)
         try:
             self._prepare.forget(preparation_id)
@@ -172,6 +174,7 @@ class ConfirmService:
             ],
         )
         unit.touch(*(row.id for row in rows))
+        failpoints.reached("W0", *(row.id for row in rows))
 
 
 def code_after_waiting(needs_approval: bool, auto_execute: bool) -> StatusCode:

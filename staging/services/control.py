@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from staging import failpoints
 from staging.contracts.error import ErrorCode
 from staging.contracts.status import StatusCode
 from staging.domain.errors import Refused
@@ -158,6 +159,7 @@ class ControlService:
             entry = audit.AuditEntry(actor, verb.value, op_id, {"message": message} if message else None)
             audit.append(unit.connection, [entry])
             unit.touch(op_id)
+            failpoints.reached("W13", op_id)
             return True
 
         moved, told = self._store.transact(work)

@@ -18,7 +18,7 @@ from tests.support.world_fixtures import MakeWorld
 
 StartBeat = Callable[[Mapping[str, str]], BeatProcess]
 HELD = {C.RUNNING, C.UNKNOWN}
-# CONTRACT of workers.failpoints. W9 is reached where the end is a queue transaction of its own, W11 by a long batch.
+# CONTRACT of staging.failpoints. W9 is reached where the end is a queue transaction of its own, W11 by a long batch.
 WINDOWS = ["W3", "W4", "W5", "W6", "W7", "W8", "W9", "W10", "W11", "W12"]
 
 
