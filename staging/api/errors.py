@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -15,8 +16,8 @@ from starlette.types import Scope
 from staging.api.body import BodyRefused
 from staging.api.locale import locale_of
 from staging.contracts.error import ErrorCode as E, ErrorResponse
-from staging.domain.errors import FieldProblem, OpstageError, Refused, Transient, invalid
-from staging.domain.intake import sanitize_text
+from staging.domain.complaints import problems_of
+from staging.domain.errors import OpstageError, Refused, Transient, invalid
 from staging.storage.dberrors import classify_db_error, is_db_error
 
 log = logging.getLogger(__name__)
@@ -38,6 +39,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
         503: "a service cannot be reached",
     }.items()
 }
+_PARTS = ("body", "query", "path", "header")
 _HTTP_ZH = {404: "没有这个地址", 405: "该地址不支持此方法", 413: "内容超过上限"}
 _HTTP_EN = {404: "There is no such path", 405: "This path does not take this method", 413: "It is too large"}
 
@@ -107,7 +109,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def _shape(request: Request, error: RequestValidationError) -> JSONResponse:
-        return error_response(invalid([_problem(e) for e in error.errors()]), locale_of(request))
+        return error_response(invalid(problems_of(map(_within, error.errors()))), locale_of(request))
 
     @app.exception_handler(HTTPException)
     async def _http(request: Request, error: HTTPException) -> JSONResponse:
@@ -119,15 +121,6 @@ def install(app: FastAPI) -> None:
         return JSONResponse(body, status_code=error.status_code, headers=error.headers)
 
 
-def _problem(entry: dict[str, Any]) -> FieldProblem:
-    """One pydantic complaint as a bad field; the path without the leading "body"/"query"."""
-    location = [part for part in entry["loc"] if part not in ("body", "query", "path", "header")]
-    steps = (f"[{p}]" if isinstance(p, int) else "." + sanitize_text(str(p), 100) for p in location)
-    path = "".join(steps).lstrip(".") or "body"
-    kind = str(entry["type"])
-    code = {"missing": E.FIELD_REQUIRED, "extra_forbidden": E.FIELD_UNKNOWN}.get(kind, E.FIELD_INVALID)
-    if code is not E.FIELD_INVALID:
-        return FieldProblem(path, code)
-    return FieldProblem(
-        path, code, {"zh": f"值不合法（{kind}）", "en": sanitize_text(str(entry["msg"]), 300)}
-    )
+def _within(complaint: Mapping[str, Any]) -> dict[str, Any]:
+    """``complaint`` located without the leading "body" or "query"."""
+    return {**complaint, "loc": [part for part in complaint["loc"] if part not in _PARTS]}

@@ -13,8 +13,8 @@ from staging.api.context import ActorDep, GuardedRoute, ServicesDep
 from staging.api.errors import RESPONSES
 from staging.contracts.error import Wire
 from staging.contracts.operation import OperationView, PrefillView, TodoView
+from staging.contracts.operation_query import OperationPage, OperationQuery, TodoPage, TodoQuery
 from staging.contracts.preparation import ConfirmRequest, Preparation
-from staging.contracts.query import QueryRequest, QueryResult
 from staging.domain.operation import Operation
 from staging.services.view import prefill_of, view_of
 
@@ -24,6 +24,10 @@ _QUERY = {
     "filter": {"status": ["pending"], "formId": ["purchase_order"], "createdFrom": "2026-11-01T00:00:00Z"},
     "page": {"number": 1, "size": 20},
     "sort": [{"field": "createdAt", "direction": "DESC"}],
+}
+_TODO_QUERY = {
+    "filter": {"group": ["waiting"], "formId": ["outsource_order"]},
+    "page": {"number": 1, "size": 20},
 }
 NoBody = Annotated[Nothing | None, Body()]
 
@@ -43,8 +47,8 @@ class Completion(Wire):
 
 @router.post("/operations/query", operation_id="queryOperations")
 def query_operations(
-    request: Annotated[QueryRequest, Body(examples=[_QUERY])], actor: ActorDep, services: ServicesDep
-) -> QueryResult:
+    request: Annotated[OperationQuery, Body(examples=[_QUERY])], actor: ActorDep, services: ServicesDep
+) -> OperationPage:
     """Query Framework over operations: one's own, or the tenant's for an operator."""
     return services.search.query(actor, request)
 
@@ -124,3 +128,11 @@ def todos(
         return [view_of(o, actor.locale) for o in operations[:limit]]
 
     return TodoView(waiting=views(found.waiting), running=views(found.running), recent=views(found.recent))
+
+
+@router.post("/todos/query", operation_id="queryTodos")
+def query_todos(
+    request: Annotated[TodoQuery, Body(examples=[_TODO_QUERY])], actor: ActorDep, services: ServicesDep
+) -> TodoPage:
+    """Query Framework over "my AI todos"; unless another sort is asked, what waits for me comes first."""
+    return services.search.todos(actor, request)

@@ -21,15 +21,20 @@ class PageRequest(Wire):
 
 class SortKey(Wire):
     field: str
-    direction: str = Field(default="ASC", description="ASC or DESC")
+    direction: str = Field(default="ASC", json_schema_extra={"enum": ["ASC", "DESC"]})
 
 
-class QueryRequest(Wire):
-    """``filter``: per form, see its schema; empty means all that the caller may see."""
+class Paging(Wire):
+    """What every query takes besides its filter."""
 
-    filter: dict[str, Any] = Field(default_factory=dict)
     page: PageRequest = PageRequest()
     sort: list[SortKey] = Field(default_factory=list, max_length=10)
+
+
+class QueryRequest(Paging):
+    """``filter``: per form, see its ``filterSchema``; empty means all that the caller may see."""
+
+    filter: dict[str, Any] = Field(default_factory=dict)
 
 
 class AppliedSort(Wire):
@@ -51,13 +56,16 @@ class QueryWarning(Wire):
     message: str
 
 
-class QueryResult(Wire):
+class Paged(Wire):
     """``applied_sort`` is what really applied, public names, the unique id last."""
 
-    items: list[dict[str, Any]]
     page: PageInfo
     applied_sort: list[AppliedSort]
     warnings: list[QueryWarning] = []
+
+
+class QueryResult(Paged):
+    items: list[dict[str, Any]]
 
 
 class QueryInfo(Wire):

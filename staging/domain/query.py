@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from staging.contracts.error import ErrorCode as E
-from staging.contracts.query import MAX_SIZE, AppliedSort, PageInfo, QueryRequest, QueryWarning
+from staging.contracts.query import MAX_SIZE, AppliedSort, PageInfo, Paging, QueryWarning
 from staging.domain.errors import Refused
 
 _MAX_NUMBER = 1_000_000
@@ -32,7 +32,7 @@ class Plan:
 
 
 def plan(
-    request: QueryRequest,
+    request: Paging,
     sortable: Collection[str],
     unique: str,
     default: tuple[AppliedSort, ...],

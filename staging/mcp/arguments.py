@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError
 
 from staging.contracts.error import ErrorCode, Wire
 from staging.contracts.query import SortKey
+from staging.domain.complaints import problems_of
 from staging.domain.errors import FieldProblem, invalid
 
 _EXACT_DIGITS = 15  # as many as any decimal keeps through a binary float
@@ -65,8 +66,9 @@ class QueryRecords(Wire):
     form_id: FormId
     filter: dict[str, Any] = Field(
         default_factory=dict,
-        description="filterable field → a value (equal), a list (any of), {from, to} (both included; numbers, dates)"
-        " or {contains: text} (texts, ignoring case). References by id, number or exact name. All must hold.",
+        description="as the form's filterSchema says (describe_form): field → a value (equal), a list (any of),"
+        " {from, to} (both included; numbers, dates), {contains: text} (texts, ignoring case) or null (empty)."
+        " References by id, number or exact name. All must hold.",
     )
     page: Page = Page()
     sort: list[Sort] = Field(default_factory=list, max_length=10, description="sortable fields only")
@@ -180,7 +182,7 @@ def read(model: type[ArgumentsT], given: Mapping[str, Any]) -> ArgumentsT:
     try:
         arguments = model.model_validate(given)
     except ValidationError as error:
-        problems += [_problem(dict(entry)) for entry in error.errors(include_url=False, include_input=False)]
+        problems += problems_of(error.errors(include_url=False, include_input=False), whole="arguments")
         raise invalid(problems) from None
     if problems:
         raise invalid(problems)
@@ -201,17 +203,3 @@ def _inexact(value: Any, path: str) -> Iterator[str]:
     elif isinstance(value, list):
         for position, below in enumerate(value):
             yield from _inexact(below, f"{path}[{position}]")
-
-
-def _problem(entry: Mapping[str, Any]) -> FieldProblem:
-    steps = (f"[{step}]" if isinstance(step, int) else f".{step}"[:100] for step in entry["loc"])
-    path = "".join(steps).removeprefix(".") or "arguments"
-    match entry["type"]:
-        case "missing":
-            return FieldProblem(path, ErrorCode.FIELD_REQUIRED)
-        case "extra_forbidden":
-            return FieldProblem(path, ErrorCode.FIELD_UNKNOWN)
-        case kind:
-            return FieldProblem(
-                path, ErrorCode.FIELD_INVALID, {"zh": f"值不合法（{kind}）", "en": str(entry["msg"])}
-            )

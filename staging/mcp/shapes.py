@@ -136,6 +136,11 @@ class FormAnswer(Answer):
     generate_from: list[GenerateFrom] = Field(default_factory=list)
     fields: list[FieldInfo]
     children: list[ChildInfo] = Field(default_factory=list)
+    filter_schema: dict[str, Any] = Field(
+        default_factory=dict, description="JSON Schema of query_records' filter for this form"
+    )
+    sortable: list[str] = Field(default_factory=list, description="what query_records can sort by")
+    default_sort: list[AppliedSort] = Field(default_factory=list)
 
 
 # ---------------------------------------------------------------------------------------------------- records

@@ -37,7 +37,8 @@ DESCRIPTIONS: Mapping[str, str] = {
         " what may be done with each. A form's registered commands have a tool of their own, named there."
     ),
     "describe_form": (
-        "Fields of a form: names, types, limits, choices, references, lines; what can be filtered and sorted by."
+        "Fields of a form: names, types, limits, choices, references, lines; filterSchema says what query_records can"
+        " filter by and how, sortable what it can sort by."
         f" Choose it before preview_change and before a query with filters. {AMOUNTS}"
     ),
     "field_options": (

@@ -10,7 +10,7 @@ from staging.domain.errors import Refused
 from staging.domain.identity import Actor, ActorKind
 from staging.domain.operation import Operation
 from staging.domain.ports import ErpAdapter, Route
-from staging.storage import operations
+from staging.storage import operations, search
 
 _LONGEST_ID = 64
 _WHOLE_TENANT = {ActorKind.OPERATOR, ActorKind.SERVICE, ActorKind.SYSTEM}
@@ -61,6 +61,14 @@ def may_approve(actor: Actor, operation: Operation, adapter: ErpAdapter) -> bool
         and operation.maker != actor.user_id
         and adapter.may_approve(actor, route_of(operation))
     )
+
+
+def approvable(connection: Any, actor: Actor, adapter: ErpAdapter) -> list[Route]:
+    """The kinds of other users' operations at 104 that the actor may approve."""
+    if actor.kind is not ActorKind.PERSON:
+        return []
+    kinds = search.awaiting_approval(connection, actor.tenant, actor.user_id)
+    return [kind for kind in kinds if adapter.may_approve(actor, kind)]
 
 
 def fetch(connection: Any, actor: Actor, op_id: str, adapter: ErpAdapter) -> Operation:

@@ -10,7 +10,7 @@ from staging.contracts.status import Status, StatusCode
 from staging.domain.identity import Actor
 from staging.domain.operation import Operation, link_for
 from staging.domain.ports import ErpAdapter
-from staging.services.access import fetch, may_approve, moved_on
+from staging.services.access import approvable, fetch, moved_on
 from staging.storage import journal, search
 from staging.storage.unit_of_work import QueueStore
 
@@ -71,9 +71,10 @@ class InspectService:
         """ "My AI todos" (CONTRACT section 4)."""
         with self._store.read() as connection:
             mine = search.of_maker(connection, actor.tenant, actor.user_id, _TODO_LIMIT)
-            approvals = search.for_approval(connection, actor.tenant, actor.user_id, _TODO_LIMIT)
+            kinds = approvable(connection, actor, self._adapter)
+            approvals = search.for_approval(connection, actor.tenant, actor.user_id, kinds, _TODO_LIMIT)
         return Todos(
-            waiting=list(mine.waiting) + [o for o in approvals if may_approve(actor, o, self._adapter)],
+            waiting=[*mine.waiting, *approvals],
             running=mine.running,
             recent=mine.recent,
         )

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
-from sqlalchemy import ColumnElement, Connection, Select, func, literal_column, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    and_,
+    case,
+    false,
+    func,
+    literal_column,
+    or_,
+    select,
+)
 
+from staging.contracts.operation_query import OperationField, TodoGroup
 from staging.contracts.status import Status, StatusCode
 from staging.domain.identity import Tenant
 from staging.domain.operation import Operation
+from staging.domain.ports import Route
 from staging.domain.query import Plan
 from staging.storage.rows import base_select, to_operation
 from staging.storage.tables import op_queue
 
 q = op_queue.c
+_GROUPS: tuple[TodoGroup, ...] = get_args(TodoGroup)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +43,8 @@ class MakerLists:
     recent: list[Operation]
 
 
-def _of(tenant: Tenant) -> Select[Any]:
-    return base_select().where(q.sBrandsId == tenant.brands_id, q.sSubsidiaryId == tenant.subsidiary_id)
+def _within(tenant: Tenant) -> ColumnElement[bool]:
+    return and_(q.sBrandsId == tenant.brands_id, q.sSubsidiaryId == tenant.subsidiary_id)
 
 
 def _is(code: StatusCode) -> ColumnElement[bool]:
@@ -39,7 +54,7 @@ def _is(code: StatusCode) -> ColumnElement[bool]:
 
 def of_maker(connection: Connection, tenant: Tenant, user_id: str, limit: int) -> MakerLists:
     """At most ``limit`` each."""
-    mine = _of(tenant).where(q.sMakePerson == user_id)
+    mine = base_select().where(_within(tenant), q.sMakePerson == user_id)
     pending = mine.where(q.sStatus == Status.PENDING.value)
     waits = _is(StatusCode.WAITING_USER)
 
@@ -53,15 +68,41 @@ def of_maker(connection: Connection, tenant: Tenant, user_id: str, limit: int) -
     )
 
 
-def for_approval(connection: Connection, tenant: Tenant, user_id: str, limit: int) -> list[Operation]:
-    """Other users' operations at 104, oldest first; whether the user may approve is the caller's to ask."""
-    pending = q.sStatus == literal_column(f"'{Status.PENDING.value}'")  # literal: a partial index matches
-    statement = _of(tenant).where(pending, _is(StatusCode.WAITING_APPROVAL), q.sMakePerson != user_id)
+def awaiting_approval(connection: Connection, tenant: Tenant, user_id: str) -> list[Route]:
+    """The kinds of operations among other users' at 104; which of them the user may approve is the caller's to ask."""
+    columns = (q.sCommandType, q.sTargetFormId, q.sTargetModuleId, q.sTargetTable, q.sOpType)
+    statement = select(*columns, q.bAutoExecute).distinct().where(_within(tenant), _for_approval(user_id))
+    return [
+        Route(command, form, module, table, op_type, bool(auto), requires_approval=True)
+        for command, form, module, table, op_type, auto in connection.execute(statement)
+    ]
+
+
+def for_approval(
+    connection: Connection, tenant: Tenant, user_id: str, kinds: Sequence[Route], limit: int
+) -> list[Operation]:
+    """Other users' operations at 104 of ``kinds`` (as ``awaiting_approval`` gave them), oldest first."""
+    statement = base_select().where(_within(tenant), _for_approval(user_id), _of_kinds(kinds))
     return [to_operation(row) for row in connection.execute(statement.order_by(q.tCreateDate).limit(limit))]
 
 
+def _for_approval(user_id: str) -> ColumnElement[bool]:
+    pending = q.sStatus == literal_column(f"'{Status.PENDING.value}'")  # literal: a partial index matches
+    return and_(pending, _is(StatusCode.WAITING_APPROVAL), q.sMakePerson != user_id)
+
+
+def _of_kinds(kinds: Sequence[Route]) -> ColumnElement[bool]:
+    return or_(
+        false(),
+        *(
+            and_(q.sCommandType == k.command_type, q.sTargetFormId == k.form_id, q.sOpType == k.op_type)
+            for k in kinds
+        ),
+    )
+
+
 # Public name → column; the only fields one may sort operations by (the unique id besides).
-SORTABLE: Mapping[str, ColumnElement[Any]] = {
+SORTABLE: Mapping[OperationField, ColumnElement[Any]] = {
     "createdAt": q.tCreateDate,
     "executedAt": q.tExecutedDate,
     "code": q.iStatusCode,
@@ -89,10 +130,45 @@ class Conditions:
     created_to: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Todos:
+    """``user_id``'s own operations, and those of ``kinds`` that wait for their approval; ``groups`` empty: all."""
+
+    user_id: str
+    kinds: Sequence[Route]
+    groups: Sequence[TodoGroup]
+    wanted: Conditions
+
+
 def query(
     connection: Connection, tenant: Tenant, wanted: Conditions, plan: Plan
 ) -> tuple[list[Operation], int | None]:
     """Up to ``plan.size + 1`` operations of the tenant, and their number (None above 10,000: not worth the count)."""
+    statement = base_select().where(_within(tenant), *_terms(wanted))
+    rows, total = _paged(connection, statement, plan, SORTABLE)
+    return [to_operation(row) for row in rows], total
+
+
+def todos(
+    connection: Connection, tenant: Tenant, mine: Todos, plan: Plan
+) -> tuple[list[tuple[Operation, TodoGroup]], int | None]:
+    """The same of one user's todos, each with its group."""
+    approvals = and_(_for_approval(mine.user_id), _of_kinds(mine.kinds))
+    pending = q.sStatus == Status.PENDING.value
+    group: ColumnElement[int] = case(
+        (or_(and_(pending, _is(StatusCode.WAITING_USER)), approvals), 0), (pending, 1), else_=2
+    )
+    statement = base_select().where(
+        _within(tenant), or_(q.sMakePerson == mine.user_id, approvals), *_terms(mine.wanted)
+    )
+    if mine.groups:
+        statement = statement.where(group.in_([_GROUPS.index(one) for one in mine.groups]))
+    grouped = statement.add_columns(group.label("todo_group"))
+    rows, total = _paged(connection, grouped, plan, {**SORTABLE, "group": group})
+    return [(to_operation(row), _GROUPS[row.todo_group]) for row in rows], total
+
+
+def _terms(wanted: Conditions) -> list[ColumnElement[bool]]:
     among: list[tuple[ColumnElement[Any], list[Any]]] = [
         (q.sStatus, wanted.status),
         (q.iStatusCode, wanted.code),
@@ -102,18 +178,22 @@ def query(
         (q.sConversationId, [wanted.conversation_id] if wanted.conversation_id else []),
         (q.sPreparationId, [wanted.preparation_id] if wanted.preparation_id else []),
     ]
-    conditions: list[ColumnElement[bool]] = [column.in_(values) for column, values in among if values]
+    terms: list[ColumnElement[bool]] = [column.in_(values) for column, values in among if values]
     if wanted.created_from is not None:
-        conditions.append(q.tCreateDate >= wanted.created_from)
+        terms.append(q.tCreateDate >= wanted.created_from)
     if wanted.created_to is not None:
-        conditions.append(q.tCreateDate < wanted.created_to)
+        terms.append(q.tCreateDate < wanted.created_to)
+    return terms
+
+
+def _paged(
+    connection: Connection, statement: Select[Any], plan: Plan, columns: Mapping[Any, ColumnElement[Any]]
+) -> tuple[list[Row[Any]], int | None]:
     order = []
     for key in plan.sort:
-        column = SORTABLE.get(key.field, q.sId)
+        column = columns.get(key.field, q.sId)
         order.append(column.desc() if key.direction == "DESC" else column.asc())
-    statement = _of(tenant).where(*conditions)
-    rows = connection.execute(statement.order_by(*order).offset(plan.offset).limit(plan.size + 1))
-    found = [to_operation(row) for row in rows]
+    rows = connection.execute(statement.order_by(*order).offset(plan.offset).limit(plan.size + 1)).all()
     window = statement.with_only_columns(q.sId).limit(_COUNT_LIMIT + 1).subquery()
     total = connection.execute(select(func.count()).select_from(window)).scalar_one()
-    return found, total if total <= _COUNT_LIMIT else None
+    return list(rows), total if total <= _COUNT_LIMIT else None

@@ -12,7 +12,7 @@ from datetime import date
 from operator import attrgetter
 from typing import Any, ClassVar, Protocol, TypeVar, cast
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 from pydantic.alias_generators import to_snake
 from sqlalchemy import Connection
 
@@ -24,11 +24,18 @@ from staging.domain.identity import Actor
 from staging.domain.query import Plan
 from workers.erp.handlers import made_by
 from workers.erp.sql.catalogue_tables import CatalogueTables
+from workers.erp.sql.told import says
 
-LABEL = "x-label"
-"""Key of a filter's or row's JSON Schema that holds a text in both languages; shown as ``title`` in the asker's."""
-NOTE = "x-note"
-"""The same for ``description``."""
+__all__ = [
+    "Found",
+    "QueryContext",
+    "QueryHandler",
+    "QueryRegistry",
+    "RegisteredQuery",
+    "load_query",
+    "says",
+    "sorted_page",
+]
 RowT = TypeVar("RowT")
 
 
@@ -101,14 +108,6 @@ class QueryRegistry:
 def load_query(path: str) -> QueryHandler:
     """Import ``package.module:Name`` and make one of it. Raises ``HandlerInvalid``."""
     return cast("QueryHandler", made_by(path, models=("Filter", "Row"), methods=("find",)))
-
-
-def says(zh: str, en: str, note_zh: str = "", note_en: str = "", **field: Any) -> Any:
-    """A pydantic field with its label, and a note if there is one, in both languages."""
-    told: dict[str, Any] = {LABEL: {"zh": zh, "en": en}}
-    if note_zh:
-        told[NOTE] = {"zh": note_zh, "en": note_en}
-    return Field(json_schema_extra=told, **field)
 
 
 def sorted_page(rows: Iterable[RowT], plan: Plan) -> list[RowT]:

@@ -33,7 +33,7 @@ MAY: dict[str, frozenset[ActorKind]] = {
     "getPreparation": ANYBODY,
     "dropPreparation": ANYBODY,
     "confirmPreparation": frozenset({PERSON}),
-    **dict.fromkeys(("queryOperations", "getOperation", "getTodos", "streamEvents"), ANYBODY),
+    **dict.fromkeys(("queryOperations", "getOperation", "getTodos", "queryTodos", "streamEvents"), ANYBODY),
     **dict.fromkeys(("getOperationStatus", "getOperationJournal", "streamOperationEvents"), ANYBODY),
     "getOperationPrefill": ANYBODY,
     "cancelOperation": frozenset({AGENT, PERSON, OPERATOR}),
@@ -50,6 +50,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "completeOperation": {"resultBillId": "W-1"},
     "queryOperations": {},
     "queryRecords": {},
+    "queryTodos": {},
     "runQuery": {},
     "prepare": {"formId": "nothing", "opType": "create"},
 }

@@ -109,3 +109,18 @@ async def test_a_page_of_long_orders_is_cut_to_fit_and_says_so(plain: Way) -> No
     assert answer["page"]["total"] >= 50
     assert len(answer["items"]) < 50
     assert any("items" in note for note in answer["notes"])
+
+
+async def test_every_form_says_in_full_what_can_be_filtered_and_how(plain: Way) -> None:
+    async with plain.agent("u-zhao") as agent:
+        forms = [form["formId"] for form in (await agent.call("find_forms"))["forms"]]
+        for form in forms:
+            told = await agent.call("describe_form", formId=form)
+            schema = told["filterSchema"]
+            filterable = {field["name"] for field in told["fields"] if field.get("filterable")}
+            assert set(schema["properties"]) == {"id", *filterable}
+            assert told["sortable"][-1] == "id"
+            assert "notes" not in told  # nothing of it is cut off
+        asked = {"customer": "no such", "totalAmount": {"from": 0.1 + 0.2}, "nonsense": 1}
+        refused = await agent.refusal("query_records", formId="sales_order", filter=asked)
+    assert [d["field"] for d in refused["details"]] == ["filter.totalAmount.from"]

@@ -56,8 +56,8 @@ class SqlAdapter:
         handlers = HandlerRegistry(catalogue.commands) if handlers is None else handlers
         self._router = Router(tables, handlers)
         self._preparer = Preparer(tables, self._grants, self._router, clock, time_zone)
-        self._lookups = Lookups(tables, self._grants, handlers)
         self._queries = Queries(tables, self._grants)
+        self._lookups = Lookups(tables, self._grants, handlers, self._queries)
         self._domain = DomainQueries(tables, self._grants, QueryRegistry(catalogue.queries))
         self._clock, self._zone = clock, time_zone
 

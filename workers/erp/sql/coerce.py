@@ -8,15 +8,17 @@ unchanged.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Context, Decimal
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
-from pydantic_core import PydanticCustomError
 
 from staging.contracts.form import FieldType, FormField
 from staging.domain.canonical import decimal_text, nfc, utc_text
+from staging.domain.complaints import bad_value
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,59})(?:\.[0-9]{1,60})?\Z")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")
@@ -114,18 +116,24 @@ def string_value(raw: Any, length: int | None, *, lines: bool = False) -> str:
     return text
 
 
+def read_by(read: Callable[[Any], Any]) -> BeforeValidator:
+    """A pydantic validator that reads with ``read``; its ``BadValue`` is reported in both languages."""
+
+    def checked(raw: Any) -> Any:
+        try:
+            return read(raw)
+        except BadValue as bad:
+            raise bad_value(bad.reason) from None
+
+    return BeforeValidator(checked)
+
+
 def exact_decimal(decimals: int, precision: int = 18) -> Any:
     """An annotated ``Decimal`` for the ``Input`` of a command handler, read by the rules above; JSON: exact string."""
 
-    def read(raw: Any) -> Decimal:
-        try:
-            return decimal_value(raw, decimals, precision)
-        except BadValue as bad:
-            raise PydanticCustomError("bad_value", "{en}", {**bad.reason}) from None
-
     return Annotated[
         Decimal,
-        BeforeValidator(read),
+        read_by(partial(decimal_value, decimals=decimals, precision=precision)),
         PlainSerializer(decimal_text, return_type=str),
         WithJsonSchema(decimal_schema(decimals, precision)),
     ]

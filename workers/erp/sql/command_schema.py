@@ -48,31 +48,35 @@ def _fill(schema: dict[str, Any], level: Form | Child, definitions: Mapping[str,
 
 def _of_field(field: FormField, locale: str) -> dict[str, Any]:
     by, choices, low, high = _WORDS["zh" if locale == "zh" else "en"]
-    says: dict[str, Any] = {"title": field.label.text(locale)}
+    says: dict[str, Any] = {"title": field.label.text(locale), **value_schema(field)}
     notes = []
-    match field.type:
-        case FieldType.DECIMAL:
-            says |= decimal_schema(field.decimals or 0, field.precision)
-            notes += [low.format(low=field.minimum)] if field.minimum is not None else []
-            notes += [high.format(high=field.maximum)] if field.maximum is not None else []
-        case FieldType.INTEGER:
-            says["type"] = "integer"
-            says |= {"minimum": int(field.minimum)} if field.minimum is not None else {}
-            says |= {"maximum": int(field.maximum)} if field.maximum is not None else {}
-        case FieldType.BOOLEAN:
-            says["type"] = "boolean"
-        case FieldType.CHOICE:
-            says["enum"] = [choice.value for choice in field.choices]
-            notes.append(
-                choices.format(choices=", ".join(f"{c.value} {c.label.text(locale)}" for c in field.choices))
-            )
-        case FieldType.DATE:
-            says |= {"type": "string", "format": "date"}
-        case FieldType.DATETIME:
-            says |= {"type": "string", "format": "date-time"}
-        case _:
-            says["type"] = "string"
-            says |= {"maxLength": field.length} if field.length else {}
+    if field.type is FieldType.DECIMAL:
+        notes += [low.format(low=field.minimum)] if field.minimum is not None else []
+        notes += [high.format(high=field.maximum)] if field.maximum is not None else []
+    if field.choices:
+        named = ", ".join(f"{c.value} {c.label.text(locale)}" for c in field.choices)
+        notes.append(choices.format(choices=named))
     if field.reference:
         notes.append(by)
     return says | ({"description": "; ".join(notes)} if notes else {})
+
+
+def value_schema(field: FormField) -> dict[str, Any]:
+    """JSON Schema of one value of ``field``, without words."""
+    match field.type:
+        case FieldType.DECIMAL:
+            return decimal_schema(field.decimals or 0, field.precision)
+        case FieldType.INTEGER:
+            low, high = (None if n is None else int(n) for n in (field.minimum, field.maximum))
+            limits = {"minimum": low, "maximum": high}
+            return {"type": "integer", **{name: n for name, n in limits.items() if n is not None}}
+        case FieldType.BOOLEAN:
+            return {"type": "boolean"}
+        case FieldType.CHOICE:
+            return {"enum": [choice.value for choice in field.choices]}
+        case FieldType.DATE:
+            return {"type": "string", "format": "date"}
+        case FieldType.DATETIME:
+            return {"type": "string", "format": "date-time"}
+        case _:
+            return {"type": "string", **({"maxLength": field.length} if field.length else {})}

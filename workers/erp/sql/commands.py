@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -10,10 +10,10 @@ from pydantic import BaseModel, ValidationError
 from staging.contracts.error import ErrorCode
 from staging.contracts.preparation import Preview
 from staging.domain.canonical import fingerprint
-from staging.domain.errors import Refused
+from staging.domain.complaints import problems_of
+from staging.domain.errors import Refused, invalid
 from workers.erp.command import CommandContext, CommandPlan
 from workers.erp.handlers import Registered
-from workers.erp.sql.problems import Problems
 
 
 def plan_command(command: Registered, context: CommandContext, payload: Mapping[str, Any]) -> CommandPlan:
@@ -26,20 +26,7 @@ def read_input(model: type[BaseModel], payload: Mapping[str, Any], below: str = 
     try:
         return model.model_validate(dict(payload))
     except ValidationError as error:
-        problems = Problems()
-        for item in error.errors(include_url=False):
-            path, context = _path((*([below] if below else []), *item["loc"])), item.get("ctx") or {}
-            match item["type"]:
-                case "missing":
-                    problems.required(path, {"zh": path, "en": path})
-                case "extra_forbidden":
-                    problems.add(path, ErrorCode.FIELD_UNKNOWN)
-                case "bad_value":
-                    problems.bad(path, str(context["zh"]), str(context["en"]))
-                case _:
-                    problems.bad(path, f"不合法：{item['msg']}", item["msg"])
-        problems.raise_any()
-        raise
+        raise invalid(problems_of(error.errors(include_url=False), below)) from None
 
 
 def require_same_pins(plan: CommandPlan, seen: Mapping[str, Any], record: str) -> None:
@@ -77,7 +64,3 @@ def command_preview(command: Registered, context: CommandContext, plan: CommandP
         totals=plan.totals,
         warnings=plan.warnings,
     )
-
-
-def _path(loc: Sequence[str | int]) -> str:
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc).removeprefix(".")

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import date
-from typing import Any
 
 from sqlalchemy import Connection
 
 from staging.contracts.query import QueryInfo, QueryRequest, QueryResult
 from staging.domain.identity import Actor
-from staging.domain.json_schema import lean
 from staging.domain.query import plan
-from workers.erp.query import LABEL, NOTE, QueryContext, QueryRegistry, RegisteredQuery
+from workers.erp.query import QueryContext, QueryRegistry, RegisteredQuery
 from workers.erp.sql.catalogue_tables import CatalogueTables
 from workers.erp.sql.commands import read_input
 from workers.erp.sql.permissions import Grants, sees
-
-_SHOWN = {LABEL: "title", NOTE: "description"}
+from workers.erp.sql.told import told
 
 
 class DomainQueries:
@@ -59,28 +55,12 @@ class DomainQueries:
 
 def _info(query: RegisteredQuery, locale: str) -> QueryInfo:
     policy, handler = query.policy, query.handler
-    rows = handler.Row.model_json_schema(by_alias=True, mode="serialization")
     return QueryInfo(
         name=policy.name,
         label=policy.label.text(locale),
         description=policy.description.text(locale),
-        filter_schema=_told(lean(handler.Filter.model_json_schema(by_alias=True)), locale),
-        row_schema=_told(lean(rows), locale),
+        filter_schema=told(handler.Filter, locale),
+        row_schema=told(handler.Row, locale, mode="serialization"),
         sortable=[*(name for name in handler.sortable if name != handler.unique), handler.unique],
         default_sort=list(handler.default_sort),
     )
-
-
-def _told(schema: Any, locale: str) -> Any:
-    """``schema`` with its texts in one language; a class's own words are for its readers, not for askers."""
-    if isinstance(schema, list):
-        return [_told(one, locale) for one in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    kept = {key: _told(value, locale) for key, value in schema.items() if key not in _SHOWN}
-    if "properties" in kept or kept.get("type") == "object":
-        kept.pop("description", None)
-    texts = {
-        shown: schema[key]["zh" if locale == "zh" else "en"] for key, shown in _SHOWN.items() if key in schema
-    }
-    return kept | texts

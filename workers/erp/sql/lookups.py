@@ -22,6 +22,7 @@ from workers.erp.sql.command_schema import described
 from workers.erp.sql.permissions import Grants, allows, sees
 from workers.erp.sql.preview import op_label
 from workers.erp.sql.problems import close_names
+from workers.erp.sql.queries import Queries
 from workers.erp.sql.read_payload import stored_node
 from workers.erp.sql.records import find_record
 from workers.erp.sql.references import shown_fields
@@ -35,8 +36,10 @@ _UNUSABLE = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
 class Lookups:
     """All within the actor's tenant; a form shows itself to whoever is granted anything on it."""
 
-    def __init__(self, tables: CatalogueTables, grants: Grants, handlers: HandlerRegistry) -> None:
-        self._tables, self._grants, self._handlers = tables, grants, handlers
+    def __init__(
+        self, tables: CatalogueTables, grants: Grants, handlers: HandlerRegistry, queries: Queries
+    ) -> None:
+        self._tables, self._grants, self._handlers, self._queries = tables, grants, handlers, queries
 
     def forms(self, connection: Connection, actor: Actor, q: str) -> list[dict[str, Any]]:
         """``[{formId, module, label, opTypes: [{opType, label, commandType, autoExecute, …}]}]`` of what is granted."""
@@ -58,7 +61,7 @@ class Lookups:
         return found
 
     def form_schema(self, connection: Connection, actor: Actor, form_id: str) -> dict[str, Any]:
-        """The form with fields and lines, what each may hold, and the operations granted."""
+        """The form with fields and lines, what each may hold, what may be asked of it, and the operations granted."""
         form = self._tables.form(form_id)
         grants = self._grants.of(connection, actor)
         self._grants.require_any(connection, actor, form.id)
@@ -75,6 +78,7 @@ class Lookups:
                 for g in form.generate
             ],
             **_level(form, actor.locale),
+            **self._queries.described(form, actor.locale),
         }
 
     def field_options(

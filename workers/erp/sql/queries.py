@@ -1,16 +1,12 @@
-"""The Query Framework over a form's records: typed filters, sortable fields, pages. Tenant and grants are added here.
-
-A filter names filterable fields: a value (equal), a list (any of), ``{"from": …, "to": …}`` (both ends included;
-numbers, dates, times) or ``{"contains": text}`` (texts, ignoring case). References by id, number or name, as in a
-payload.
-"""
+"""The Query Framework over a form's records. Tenant and grants are added here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, func, select
+from sqlalchemy import Column, ColumnElement, Connection, and_, func, select
 
 from staging.contracts.form import FieldType, Form, FormField
 from staging.contracts.query import AppliedSort, QueryRequest, QueryResult
@@ -19,23 +15,29 @@ from staging.domain.query import Plan, plan
 from staging.storage.dialect import sortable
 from workers.erp.sql.catalogue_tables import CatalogueTables, RowTable
 from workers.erp.sql.change import Node
-from workers.erp.sql.coerce import BadValue, coerce, string_value
+from workers.erp.sql.filters import ID, Asked, Between, Contains, FormFilter
 from workers.erp.sql.permissions import Grants
 from workers.erp.sql.problems import Problems
-from workers.erp.sql.references import References, wanted_references
+from workers.erp.sql.references import References, Wanted
 from workers.erp.sql.texts import Texts
 from workers.erp.sql.values import to_json, to_sql
 
 COUNTED = 10_000
 """A ``total`` above this is not counted."""
-_ID = "id"
-_RANGED = (FieldType.DECIMAL, FieldType.INTEGER, FieldType.DATE, FieldType.DATETIME)
-_TEXTUAL = (FieldType.STRING, FieldType.TEXT)
 
 
 class Queries:
     def __init__(self, tables: CatalogueTables, grants: Grants) -> None:
         self._tables, self._grants = tables, grants
+        self._filters = {form.id: FormFilter(form) for form in tables.forms.values()}
+
+    def described(self, form: Form, locale: str) -> dict[str, Any]:
+        """What may be asked: ``{filterSchema, sortable, defaultSort}``."""
+        return {
+            "filterSchema": self._filters[form.id].schema(locale),
+            "sortable": [*_sortable(form), ID],
+            "defaultSort": [_newest_first(form).to_wire()],
+        }
 
     def records(
         self, connection: Connection, actor: Actor, form_id: str, request: QueryRequest
@@ -44,11 +46,10 @@ class Queries:
         query_…"""
         form, master = self._tables.form(form_id), self._tables.master(form_id)
         self._grants.require_any(connection, actor, form.id)
-        names = [field.name for field in form.fields if field.sortable]
-        paging = plan(request, names, _ID, (_newest_first(form),), actor.locale)
+        paging = plan(request, _sortable(form), ID, (_newest_first(form),), actor.locale)
         terms = [
             *master.of_tenant(actor.tenant),
-            *_Filter(connection, self._tables, actor, form).terms(request.filter),
+            *_Terms(connection, self._tables, actor, form).of(self._filters[form.id], request.filter),
         ]
         columns: list[Column[Any]] = [master.key, *(master.column(n) for n in master.fields)]
         statement = select(*columns).where(*terms).order_by(*ordering(master, paging))
@@ -83,93 +84,55 @@ class Queries:
         ]
 
 
-class _Filter:
+class _Terms:
+    """A filter as WHERE terms; every bad entry is reported at once."""
+
     def __init__(self, connection: Connection, tables: CatalogueTables, actor: Actor, form: Form) -> None:
         self._form, self._master = form, tables.master(form.id)
         self._problems = Problems()
         self._references = References(connection, tables, actor.tenant, self._problems, ids_only=False)
 
-    def terms(self, asked: Mapping[str, Any]) -> list[ColumnElement[bool]]:
-        """``asked`` as WHERE terms; every bad entry is reported at once."""
-        terms: list[ColumnElement[bool]] = []
-        for name, raw in asked.items():
-            field = self._form.field(name)
-            if name == _ID:
-                terms.append(
-                    self._master.key.in_([str(v) for v in (raw if isinstance(raw, list) else [raw])])
-                )
-            elif field is None:
-                self._problems.unknown(f"filter.{name[:100]}", name, self._form)
-            elif not field.filterable:
-                zh, en = f"不能按“{field.label.zh}”筛选", f'"{field.label.en}" cannot be filtered by'
-                self._problems.bad(f"filter.{name}", zh, en)
-            else:
-                terms += self._field(field, raw)
+    def of(self, filter_: FormFilter, given: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+        terms = [self._term(one) for one in filter_.read(given, self._problems)]
         self._problems.raise_any()
         return terms
 
-    def _field(self, field: FormField, raw: Any) -> list[ColumnElement[bool]]:
-        column: Column[Any] = self._master.column(field.name)
-        path = f"filter.{field.name}"
-        if isinstance(raw, Mapping):
-            if raw.keys() <= {"from", "to"} and raw and field.type in _RANGED:
-                return self._range(field, column, path, raw)
-            if raw.keys() == {"contains"} and field.type in _TEXTUAL:
-                return self._contains(column, path, raw["contains"])
-            self._problems.bad(
-                path, "应为值、列表、{from,to} 或 {contains}", "a value, a list, {from,to} or {contains}"
-            )
-            return []
-        if raw is None:
-            return [column.is_(None)]
-        values = [self._value(field, path, one) for one in _listed(raw)]
-        return [column.in_([to_sql(field, v) for v in values if v is not None])]
+    def _term(self, asked: Asked) -> ColumnElement[bool]:
+        field, wanted = asked.field, asked.wanted
+        column: Column[Any] = self._master.column(field.name) if field else self._master.key
+        match wanted:
+            case None:
+                return column.is_(None)
+            case Contains():
+                return column.icontains(wanted.text, autoescape=True)
+            case Between():
+                bound = partial(to_sql, field) if field else str
+                comparable = sortable(column) if field and field.type is FieldType.DECIMAL else column
+                low = [comparable >= bound(wanted.low)] if wanted.low is not None else []
+                high = [comparable <= bound(wanted.high)] if wanted.high is not None else []
+                return and_(*low, *high)
+            case list():
+                values = self._resolved(field, wanted) if field and field.reference else wanted
+                return column.in_([to_sql(field, value) for value in values] if field else values)
 
-    def _range(
-        self, field: FormField, column: Column[Any], path: str, raw: Mapping[str, Any]
-    ) -> list[ColumnElement[bool]]:
-        comparable: ColumnElement[Any] = sortable(column) if field.type is FieldType.DECIMAL else column
-        low, high = (self._value(field, f"{path}.{end}", raw.get(end)) for end in ("from", "to"))
-        bounds = []
-        if low is not None:
-            bounds.append(comparable >= to_sql(field, low))
-        if high is not None:
-            bounds.append(comparable <= to_sql(field, high))
-        return bounds
-
-    def _contains(self, column: Column[Any], path: str, raw: Any) -> list[ColumnElement[bool]]:
-        return [column.icontains(self._text(path, raw), autoescape=True)]
-
-    def _text(self, path: str, raw: Any) -> str:
-        try:
-            return string_value(raw, 200)
-        except BadValue as bad:
-            self._problems.bad(path, bad.reason["zh"], bad.reason["en"])
-            return ""
-
-    def _value(self, field: FormField, path: str, raw: Any) -> Any:
-        loose = field.model_copy(update={"minimum": None, "maximum": None, "length": None})
-        try:
-            value = coerce(loose, raw)
-        except BadValue as bad:
-            self._problems.bad(path, bad.reason["zh"], bad.reason["en"])
-            return None
-        if field.reference is None or value is None:
-            return value
-        node = Node(self._master, self._form, "add", "filter", new={field.name: value})
-        self._references.resolve(wanted_references([node]))
-        return node.new[field.name]
+    def _resolved(self, field: FormField, names: list[Any]) -> list[Any]:
+        """Keys for names; records that are invalid by now are found by too."""
+        reference = field.reference and field.reference.model_copy(update={"valid_only": False})
+        any_state = field.model_copy(update={"reference": reference})
+        nodes = [Node(self._master, self._form, "add", "filter", new={field.name: name}) for name in names]
+        self._references.resolve([Wanted(node, any_state) for node in nodes])
+        return [node.new[field.name] for node in nodes]
 
 
-def _listed(raw: Any) -> list[Any]:
-    return raw if isinstance(raw, list) else [raw]
+def _sortable(form: Form) -> list[str]:
+    return [field.name for field in form.fields if field.sortable]
 
 
 def _newest_first(form: Form) -> AppliedSort:
     made = form.maker.at if form.maker else None
     field = next((f for f in form.fields if f.sortable and f.column == made), None)
     return (
-        AppliedSort(field=field.name, direction="DESC") if field else AppliedSort(field=_ID, direction="ASC")
+        AppliedSort(field=field.name, direction="DESC") if field else AppliedSort(field=ID, direction="ASC")
     )
 
 
@@ -184,7 +147,7 @@ def ordering(master: RowTable, paging: Plan) -> list[ColumnElement[Any]]:
     """Empty values last, whatever the engine thinks of them; the unique id ends it."""
     order: list[ColumnElement[Any]] = []
     for sort in paging.sort:
-        if sort.field == _ID:
+        if sort.field == ID:
             column: ColumnElement[Any] = master.key
         else:
             plain = master.column(sort.field)

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workers.erp.demo.handlers.inputs import read_by
-from workers.erp.sql.coerce import BadValue, string_value
+from workers.erp.sql.coerce import BadValue, read_by, string_value
 
 MAX_CHARACTERS = 60
 _INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp"}

@@ -7,13 +7,13 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
-from pydantic_core import PydanticCustomError
 
 from staging.contracts.error import Wire
 from staging.domain.canonical import decimal_text
-from workers.erp.demo.handlers.inputs import ShortText, read_by
+from staging.domain.complaints import bad_value
+from workers.erp.demo.handlers.inputs import ShortText
 from workers.erp.query import says
-from workers.erp.sql.coerce import date_value, decimal_schema
+from workers.erp.sql.coerce import date_value, decimal_schema, read_by
 
 _SUM_PRECISION = 38
 _MOST_NAMES = 50
@@ -63,5 +63,5 @@ class DayRange(Wire):
     def _in_order(self) -> Self:
         if self.from_ and self.to and self.from_ > self.to:
             reason = {"zh": "开始日期晚于结束日期", "en": "it begins after it ends"}
-            raise PydanticCustomError("bad_value", "{en}", reason)
+            raise bad_value(reason)
         return self
