@@ -1,5 +1,4 @@
-"""Confirm, look and act while Redis is killed or hangs: what was confirmed stays so, what was not says to try again, and
-nothing is half done."""
+"""While Redis is killed or hangs: what was confirmed stays so, what was not says to try again, nothing is half done."""
 
 from __future__ import annotations
 

@@ -1,15 +1,13 @@
-"""Find form → query → prepare → the person confirms → status, by the official client over every way in."""
+"""The whole job by the official client, over every way in and on every database; what is listed, and to whom."""
 
 from __future__ import annotations
 
 import pytest
 from mcp import types
 
-from tests.integration.mcp.conftest import Way
+from tests.integration.mcp.conftest import Way, whole_job
 from tests.support.api import Door
-from tests.support.demo_requests import word
-from tests.support.mcp import Person
-from workers.erp.demo import oracle
+from tests.support.mcp import MODERN, Person
 
 pytestmark = pytest.mark.anyio
 FIXED = {
@@ -26,46 +24,13 @@ FIXED = {
 QUERIES = {"query_orders", "query_customer_purchases", "query_quote", "query_quote_comparison"}
 
 
-def customers(door: Door, name: str) -> int:
-    with door.services.databases.adapter.transaction() as tx:
-        return len(oracle.rows(tx.connection, "elecustomer", sCustomerName=name))
-
-
 async def test_the_whole_job_over_every_transport_and_revision(way: Way) -> None:
-    name, person = word(), Person()
-    async with way.agent("u-lin", person=person) as agent:
-        (form,) = [
-            f for f in (await agent.call("find_forms", q="客户"))["forms"] if f["formId"] == "customer"
-        ]
-        assert {o["opType"] for o in form["operations"]} >= {"create", "update"}
-        found = await agent.call("query_records", formId="customer", page={"size": 3})
-        assert len(found["items"]) == 3
-        assert found["page"]["total"] >= 60
-        prepared = await agent.call(
-            "preview_change",
-            formId="customer",
-            opType="create",
-            payload={"name": name, "type": "direct", "creditLimit": "1234567890123.45"},
-        )
-        assert prepared["state"] == "PREPARED"
-        before = prepared["pending"]["count"]  # what other tests of this run left waiting
-        assert prepared["items"][0]["preview"]["fields"][-1]["new"] == "1234567890123.45"
-        assert customers(way.door, name) == 0
-        confirmed = await agent.call("confirm_operation", preparationId=prepared["preparationId"])
-        assert confirmed["confirmed"]
-        (shown,) = person.shown
-        assert f'"{name}"' in shown
-        assert '"1234567890123.45"' in shown
-        (operation,) = confirmed["operations"]
-        assert (operation["code"], operation["finished"]) == (100, False)
-        assert confirmed["pending"]["count"] == before + 1
-        assert customers(way.door, name) == 0
-        way.door.execute(operation["operationId"])
-        done = await agent.call("operation_status", operationId=operation["operationId"], waitSeconds=10)
-        assert (done["operation"]["status"], done["operation"]["code"]) == ("success", 200)
-        assert done["operation"]["finished"]
-        assert done["pending"]["count"] == before
-        assert customers(way.door, name) == 1
+    await whole_job(way)
+
+
+@pytest.mark.parametrize("other_door", ["postgresql", "mariadb"], indirect=True)
+async def test_the_whole_job_on_every_database(other_door: Door) -> None:
+    await whole_job(Way("stdio", MODERN, other_door, None))
 
 
 async def test_a_registered_command_is_prepared_by_its_own_typed_tool(way: Way) -> None:
