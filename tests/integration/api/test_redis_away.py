@@ -25,13 +25,13 @@ def door(private_redis: EmbeddedRedis, tmp_path: Path) -> Iterator[Door]:
         yield made
 
 
-def rows(door: Door) -> tuple[int, int]:
+def rows(door: Door) -> list[int]:
     """Operations and events there are."""
     with door.services.databases.store.read() as connection:
-        return tuple(
+        return [
             connection.execute(select(func.count()).select_from(table)).scalar_one()
             for table in (op_queue, op_event)
-        )
+        ]
 
 
 @pytest.mark.parametrize("how", ["killed", "hanging"])
