@@ -5,7 +5,7 @@ RUNTIME := $(PYTHON) scripts/bootstrap
 DEV := $(PYTHON) scripts/bootstrap --dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test check texts fmt lock clean
+.PHONY: help demo up test bench check texts fmt lock clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,6 +21,17 @@ up:  ## everything on embedded defaults, until Ctrl-C
 test:  ## all tests; those whose server is unreachable are skipped and say how to run them (ARGS="-k name")
 	@$(DEV)
 	@$(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder $(ARGS)
+
+bench:  ## the same ERP write through Opstage, by hand and through other queues (ARGS="--only opstage,bare --n 2000")
+	@$(DEV)
+	@$(MAKE) --no-print-directory .venv-bench/complete
+	@$(BIN)/python -m tests.benchmarks $(ARGS)
+
+# What we are compared with stays out of the environment everybody develops in.
+.venv-bench/complete: locks/bench.txt
+	@$(BIN)/python -m venv --clear .venv-bench
+	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/bench.txt
+	@touch $@
 
 check:  ## lint, format, types and import contracts
 	@$(DEV)
