@@ -5,7 +5,7 @@ RUNTIME := $(PYTHON) scripts/bootstrap
 DEV := $(PYTHON) scripts/bootstrap --dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test bench check texts fmt lock clean
+.PHONY: help demo up test bench fuzz check texts fmt lock clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,11 @@ bench:  ## the same ERP write through Opstage, by hand and through other queues 
 	@$(BIN)/python -m venv --clear .venv-bench
 	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/bench.txt
 	@touch $@
+
+fuzz:  ## hostile requests at every call of the API, many more than in test (OPSTAGE_FUZZ_EXAMPLES, default 1000)
+	@$(DEV)
+	@OPSTAGE_FUZZ_EXAMPLES=$${OPSTAGE_FUZZ_EXAMPLES:-1000} $(BIN)/python -m pytest -n 2 --timeout 3600 \
+		tests/integration/api/test_fuzz.py tests/integration/api/test_conformity.py $(ARGS)
 
 check:  ## lint, format, types and import contracts
 	@$(DEV)

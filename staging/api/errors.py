@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 RESPONSES: dict[int | str, dict[str, Any]] = {
     code: {"model": ErrorResponse, "description": text}
     for code, text in {
-        400: "not valid JSON",
+        400: "not valid JSON, or with text that no database can hold",
         401: "no valid credential",
         403: "not permitted",
         404: "not found, or not yours",

@@ -15,8 +15,12 @@ MAX_SIZE = 200
 class PageRequest(Wire):
     """``number`` from 1. A ``size`` above 200 is clamped, with a warning. Limits are checked by ``domain.query``."""
 
-    number: int = Field(default=1, description="from 1")
-    size: int = Field(default=DEFAULT_SIZE, description="1 to 200; more is clamped with a warning")
+    number: int = Field(default=1, json_schema_extra={"minimum": 1})
+    size: int = Field(
+        default=DEFAULT_SIZE,
+        json_schema_extra={"minimum": 1},
+        description=f"at most {MAX_SIZE}; more is clamped with a warning",
+    )
 
 
 class SortKey(Wire):

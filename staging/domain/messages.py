@@ -108,8 +108,8 @@ _ALL: dict[E, tuple[tuple[str, str], tuple[str, str]]] = {
         ("The content is over the limit ({limit})", "Shorten or split it"),
     ),
     E.PAYLOAD_INVALID: (
-        ("内容不是合法的JSON：{reason_zh}", "请修正后重试"),
-        ("The content is not valid JSON: {reason}", "Correct it and try again"),
+        ("内容无法接受：{reason_zh}", "请修正后重试"),
+        ("The content cannot be accepted: {reason}", "Correct it and try again"),
     ),
     E.RATE_LIMITED: (
         ("请求过于频繁", "请于{retry_after}秒后重试"),
