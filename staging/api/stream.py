@@ -98,11 +98,11 @@ async def operation_events(
 ) -> EventSourceResponse:
     """Events of one operation from its first, or after ``Last-Event-ID`` (``{opId}:{seq}``)."""
     actor = credential.actor
-    await run_in_threadpool(services.inspect.get, actor, op_id)
+    archived = (await run_in_threadpool(services.inspect.get, actor, op_id)).archived_at is not None
     seen = _seq_after(op_id, last_event_id)
 
     def read(_: list[str] | None) -> list[Told]:
-        return services.feed.of_operation(actor, op_id, seen)
+        return services.feed.of_operation(actor, op_id, seen, archived=archived)
 
     def count(told: Told) -> None:
         nonlocal seen

@@ -1,4 +1,5 @@
-"""``opstage ops`` and ``opstage todos``: through HTTP like anybody else (OPSTAGE_API_URL, OPSTAGE_TOKEN)."""
+"""``opstage ops`` and ``opstage todos``: through HTTP like anybody else (OPSTAGE_API_URL, OPSTAGE_TOKEN), but for
+``ops archive``."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
+from staging.cli.archive import archive
 from staging.cli.console import locale, pick
 from staging.client.api_client import ApiClient
 from staging.contracts.error import ErrorCode
@@ -20,6 +22,7 @@ from staging.domain.errors import Refused
 from staging.settings import get_settings
 
 app = typer.Typer(name="ops", help="operations · 操作", no_args_is_help=True)
+app.command()(archive)
 Json = Annotated[bool, typer.Option("--json", help="for programs · 供程序读取")]
 OpId = Annotated[str, typer.Argument(help="operation id · 操作编号")]
 _STYLE = {"success": "green", "fail": "red"}

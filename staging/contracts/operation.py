@@ -13,7 +13,7 @@ class OperationView(Wire):
 
     ``meaning`` is the code in the reader's language, ``message`` what the row says. ``error`` is the wire
     error body of a failure, with details, candidates or the three-way conflict. ``preview`` is what the person
-    confirmed.
+    confirmed. ``archived_at``: since then it can only be looked at.
     """
 
     id: str
@@ -49,6 +49,7 @@ class OperationView(Wire):
     preparation_id: str | None
     idempotency_key: str
     payload_hash: str
+    archived_at: datetime | None = None
     can_cancel: bool
     can_retry: bool
 

@@ -17,6 +17,7 @@ class Operation:
     """``status``/``code`` are as stored: an adopted table may hold legacy words, then ``code`` may be None.
 
     ``payload_json`` is the row's raw text, untrusted until ``domain.intake`` has parsed it. Times are aware UTC.
+    ``archived_at`` is set on what was moved to the archive: it can be looked at, and nothing moves it any more.
     """
 
     id: str
@@ -49,6 +50,7 @@ class Operation:
     target_version: str
     conversation_id: str
     trace_id: str
+    flow_step: int
     priority: int
     attempt: int
     max_attempts: int
@@ -64,6 +66,7 @@ class Operation:
     snapshot_hash: str
     seal: str
     locale: str
+    archived_at: datetime | None = None
 
     @property
     def status_code(self) -> StatusCode | None:

@@ -10,7 +10,7 @@ from staging.domain.errors import Refused
 from staging.domain.identity import Actor, ActorKind
 from staging.domain.operation import Operation
 from staging.domain.ports import ErpAdapter, Route
-from staging.storage import operations, search
+from staging.storage import archive, operations, search
 
 _LONGEST_ID = 64
 _WHOLE_TENANT = {ActorKind.OPERATOR, ActorKind.SERVICE, ActorKind.SYSTEM}
@@ -23,6 +23,12 @@ def not_found() -> Refused:
 def moved_on(operation: Operation) -> Refused:
     """For an operation that is at a code which does not allow what was asked."""
     code = operation.status_code
+    if operation.archived_at is not None:
+        archived = {
+            "zh": "操作已归档，只能查看",
+            "en": "The operation is archived: it can only be looked at",
+        }
+        return Refused(ErrorCode.STATE_CONFLICT, text=archived)
     zh = f"操作当前为“{code.zh if code else operation.status}”，不能这样处理"
     en = f'The operation is at "{code.en if code else operation.status}", which does not allow this'
     return Refused(ErrorCode.STATE_CONFLICT, text={"zh": zh, "en": en})
@@ -72,11 +78,12 @@ def approvable(connection: Any, actor: Actor, adapter: ErpAdapter) -> list[Route
 
 
 def fetch(connection: Any, actor: Actor, op_id: str, adapter: ErpAdapter) -> Operation:
-    """Read the operation if the actor may see it; raises operation_not_found otherwise, also for what cannot be an id
-    (not every database would even take it as a value)."""
+    """Read the operation, also from the archive, if the actor may see it; raises operation_not_found otherwise, also
+    for what cannot be an id (not every database would even take it as a value)."""
     if not op_id.isprintable() or len(op_id) > _LONGEST_ID:
         raise not_found()
-    return visible(actor, operations.get(connection, actor.tenant, op_id), adapter)
+    found = operations.get(connection, actor.tenant, op_id) or archive.get(connection, actor.tenant, op_id)
+    return visible(actor, found, adapter)
 
 
 def visible(actor: Actor, operation: Operation | None, adapter: ErpAdapter) -> Operation:

@@ -24,7 +24,7 @@ from staging.services.prepare import PrepareService
 from staging.services.snapshot import Snapshot, SnapshotItem
 from staging.services.tell import Teller
 from staging.settings import Settings
-from staging.storage import audit, operations
+from staging.storage import archive, audit, operations
 from staging.storage.unit_of_work import QueueStore, UnitOfWork
 
 log = logging.getLogger(__name__)
@@ -77,6 +77,8 @@ class ConfirmService:
     def _confirmed(self, actor: Actor, preparation_id: str, request: ConfirmRequest) -> list[Operation]:
         with self._store.read() as connection:
             found = operations.by_preparation(connection, actor.tenant, preparation_id)
+            found += archive.by_preparation(connection, actor.tenant, preparation_id)
+        found.sort(key=lambda operation: operation.flow_step)
         if any(o.maker != actor.user_id for o in found):
             raise Refused(ErrorCode.PREPARATION_NOT_FOUND_OR_EXPIRED)
         if (
@@ -158,7 +160,8 @@ class ConfirmService:
     def _insert(self, unit: UnitOfWork, actor: Actor, rows: Sequence[NewOperation]) -> None:
         own = {row.id for row in rows}
         foreign = sorted({d for row in rows for d in row.depends_on} - own)
-        found = {o.id: o for o in operations.by_ids(unit.connection, foreign)} if foreign else {}
+        found = {o.id: o for o in archive.by_ids(unit.connection, foreign)}
+        found |= {o.id: o for o in operations.by_ids(unit.connection, foreign)} if foreign else {}
         for op_id in foreign:
             if op_id not in found:
                 raise not_found()

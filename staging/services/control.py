@@ -18,7 +18,7 @@ from staging.domain.ports import ErpAdapter
 from staging.services.access import fetch, may_approve, moved_on, not_found, require_kind, require_maker
 from staging.services.confirm import code_after_waiting
 from staging.services.tell import Teller
-from staging.storage import audit, operations
+from staging.storage import archive, audit, operations
 from staging.storage.dialect import db_now
 from staging.storage.unit_of_work import QueueStore, UnitOfWork
 
@@ -141,6 +141,8 @@ class ControlService:
         with self._store.read() as connection:
             operation = fetch(connection, actor, op_id, self._adapter)
         check(operation)
+        if operation.archived_at is not None:
+            raise moved_on(operation)
 
         def work(unit: UnitOfWork) -> bool:
             source = operation.status_code
@@ -166,6 +168,7 @@ class ControlService:
         self._teller.committed(told)
         with self._store.read() as connection:
             now = operations.get(connection, actor.tenant, op_id)
+            now = now or archive.get(connection, actor.tenant, op_id)
         if now is None:
             raise not_found()
         if not moved:

@@ -35,10 +35,12 @@ class FeedService:
         with self._store.read() as connection:
             return feed.of_operations(connection, _audience(actor), cursor, op_ids)
 
-    def of_operation(self, actor: Actor, op_id: str, after: int) -> list[Told]:
-        """Events above ``after`` of an operation the caller has been found to be allowed to see."""
+    def of_operation(self, actor: Actor, op_id: str, after: int, *, archived: bool = False) -> list[Told]:
+        """Events above ``after`` of an operation the caller has been found to be allowed to see; ``archived``: it has
+        gone to the archive, where nothing happens any more."""
         with self._store.read() as connection:
-            return [t for t in feed.of_operation(connection, op_id, after) if t.tenant == actor.tenant]
+            told = feed.of_operation(connection, op_id, after, archived=archived)
+        return [t for t in told if t.tenant == actor.tenant]
 
     def moved(self, horizon: datetime | None) -> tuple[list[Moved], datetime]:
         """For whoever wakes listeners: all that moved since ``horizon`` (None: in the last 90 s), whoever's it is, and

@@ -45,9 +45,9 @@ class InspectService:
 
     def events(self, actor: Actor, op_id: str, after: int = 0) -> list[journal.JournalEntry]:
         """Events with a seq above ``after``, ascending."""
-        self.get(actor, op_id)
         with self._store.read() as connection:
-            return journal.events(connection, op_id, after)
+            operation = fetch(connection, actor, op_id, self._adapter)
+            return journal.events(connection, op_id, after, archived=operation.archived_at is not None)
 
     def status(self, actor: Actor, op_id: str, *, wait_s: float = 0.0, after: int = 0) -> OperationStatus:
         """The short status; with ``wait_s`` seconds, returns as soon as the seq is above ``after`` or time is up."""

@@ -53,8 +53,9 @@ def view_of(operation: Operation, locale: str) -> OperationView:
         preparation_id=operation.preparation_id,
         idempotency_key=operation.idempotency_key,
         payload_hash=operation.payload_hash,
-        can_cancel=code in sources(Verb.CANCEL),
-        can_retry=code in sources(Verb.RETRY),
+        archived_at=operation.archived_at,
+        can_cancel=code in sources(Verb.CANCEL) and operation.archived_at is None,
+        can_retry=code in sources(Verb.RETRY) and operation.archived_at is None,
     )
 
 

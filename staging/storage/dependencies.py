@@ -10,29 +10,29 @@ from staging.contracts.status import Status, StatusCode
 from staging.domain.operation import Operation
 from staging.storage.dialect import db_now
 from staging.storage.rows import base_select, to_operation
-from staging.storage.tables import op_dependency, op_queue
+from staging.storage.tables import op_dependency, op_queue, op_queue_archive
 
 q = op_queue.c
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 
 _OTHER = op_queue.alias()
+_OLD = op_queue_archive.alias()  # what a confirm named may be archived by the time it is looked at
+_LINKED = op_dependency.outerjoin(_OTHER, _OTHER.c.sId == op_dependency.c.sDependsOnId).outerjoin(
+    _OLD, _OLD.c.sId == op_dependency.c.sDependsOnId
+)
+_STATUS = func.coalesce(_OTHER.c.sStatus, _OLD.c.sStatus, "")
 _DEPENDENCIES = (
-    select(op_dependency.c.sOpId, func.coalesce(_OTHER.c.sStatus, "").label("status"))
-    .select_from(op_dependency.outerjoin(_OTHER, _OTHER.c.sId == op_dependency.c.sDependsOnId))
+    select(op_dependency.c.sOpId, _STATUS.label("status"))
+    .select_from(_LINKED)
     .where(op_dependency.c.sOpId.in_(_IDS))
 )
 _OF_THIS: Select[Any] = (
-    select(literal_column("1"))
-    .select_from(op_dependency.outerjoin(_OTHER, _OTHER.c.sId == op_dependency.c.sDependsOnId))
-    .where(op_dependency.c.sOpId == q.sId)
-    .correlate(op_queue)
+    select(literal_column("1")).select_from(_LINKED).where(op_dependency.c.sOpId == q.sId).correlate(op_queue)
 )
 # Asked in SQL: however many wait for something slow, those that may go on are found. A failure waits for no other.
 _IS_DECIDED = or_(
     ~_OF_THIS.where(_OTHER.c.sStatus == Status.PENDING.value).exists(),
-    _OF_THIS.where(
-        func.coalesce(_OTHER.c.sStatus, "").not_in([Status.PENDING.value, Status.SUCCESS.value])
-    ).exists(),
+    _OF_THIS.where(_STATUS.not_in([Status.PENDING.value, Status.SUCCESS.value])).exists(),
 )
 _WAITING = (
     base_select()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, Connection, Row, and_, bindparam, or_, select
+from sqlalchemy import BindParameter, ColumnElement, Connection, Row, Table, and_, bindparam, or_, select
 
 from staging.contracts.event import OperationEvent
 from staging.contracts.status import Status, StatusCode
@@ -16,7 +16,7 @@ from staging.domain.identity import Tenant
 from staging.domain.operation import Told, event_payload
 from staging.storage.dialect import db_now
 from staging.storage.rows import base_select, to_operation
-from staging.storage.tables import op_event, op_queue
+from staging.storage.tables import op_event, op_event_archive, op_queue, op_queue_archive
 
 q, e = op_queue.c, op_event.c
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
@@ -101,10 +101,12 @@ def of_operations(
     return [one for _, one in sorted(told, key=lambda pair: pair[0])]
 
 
-def of_operation(connection: Connection, op_id: str, after: int) -> list[Told]:
-    """Events of one operation with a seq above ``after``, ascending."""
-    statement = _select().where(e.sOpId == op_id, e.iSeq > after).order_by(e.iSeq)
-    return [_told(row) for row in connection.execute(statement)]
+def of_operation(connection: Connection, op_id: str, after: int, *, archived: bool = False) -> list[Told]:
+    """Events of one operation, in the queue or ``archived``, with a seq above ``after``, ascending."""
+    events = op_event_archive if archived else op_event
+    statement = _select(events, op_queue_archive if archived else op_queue)
+    where = (events.c.sOpId == op_id, events.c.iSeq > after)
+    return [_told(row) for row in connection.execute(statement.where(*where).order_by(events.c.iSeq))]
 
 
 def moved_since(
@@ -139,17 +141,17 @@ def moved_since(
         )
 
 
-def _select() -> Any:
+def _select(events: Table = op_event, queue: Table = op_queue) -> Any:
     return (
-        base_select()
+        base_select(queue)
         .add_columns(
-            e.iSeq.label("event_seq"),
-            e.iStatusCode.label("event_code"),
-            e.sStatus.label("event_status"),
-            e.sMessage.label("event_message"),
-            e.tCreateDate.label("event_at"),
+            events.c.iSeq.label("event_seq"),
+            events.c.iStatusCode.label("event_code"),
+            events.c.sStatus.label("event_status"),
+            events.c.sMessage.label("event_message"),
+            events.c.tCreateDate.label("event_at"),
         )
-        .select_from(op_event.join(op_queue, q.sId == e.sOpId))
+        .select_from(events.join(queue, queue.c.sId == events.c.sOpId))
     )
 
 

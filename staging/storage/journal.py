@@ -14,7 +14,7 @@ from staging.domain.lifecycle import Verb
 from staging.domain.operation import Told, event_payload
 from staging.storage.dialect import db_now
 from staging.storage.rows import base_select, to_operation
-from staging.storage.tables import op_event, op_queue
+from staging.storage.tables import op_event, op_event_archive, op_queue
 
 q, e = op_queue.c, op_event.c
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
@@ -81,9 +81,12 @@ def record(
         )
 
 
-def events(connection: Connection, op_id: str, after: int = 0) -> list[JournalEntry]:
-    """Events of one operation with a seq above ``after``, ascending."""
-    statement = select(op_event).where(e.sOpId == op_id, e.iSeq > after).order_by(e.iSeq)
+def events(
+    connection: Connection, op_id: str, after: int = 0, *, archived: bool = False
+) -> list[JournalEntry]:
+    """Events of one operation, in the queue or ``archived``, with a seq above ``after``, ascending."""
+    table = op_event_archive if archived else op_event
+    statement = select(table).where(table.c.sOpId == op_id, table.c.iSeq > after).order_by(table.c.iSeq)
     return [
         JournalEntry(
             r.sOpId,

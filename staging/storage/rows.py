@@ -1,10 +1,10 @@
-"""How a row of ``ai_op_queue`` becomes an ``Operation``: the one mapping of columns to fields."""
+"""How a row of ``ai_op_queue``, or of its archive, becomes an ``Operation``: the one mapping of columns to fields."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, select
+from sqlalchemy import Column, Row, Select, Table, select
 
 from staging.domain.identity import Tenant
 from staging.domain.operation import Operation
@@ -13,7 +13,7 @@ from staging.storage.tables import op_queue
 q = op_queue.c
 
 # field of Operation ← column; the only mapping of the two.
-_FIELDS: dict[str, ColumnElement[Any]] = {
+_FIELDS: dict[str, Column[Any]] = {
     "id": q.sId,
     "op_type": q.sOpType,
     "command_type": q.sCommandType,
@@ -42,6 +42,7 @@ _FIELDS: dict[str, ColumnElement[Any]] = {
     "target_version": q.sTargetVersion,
     "conversation_id": q.sConversationId,
     "trace_id": q.sTraceId,
+    "flow_step": q.iFlowStep,
     "priority": q.iPriority,
     "attempt": q.iAttempt,
     "max_attempts": q.iMaxAttempts,
@@ -58,7 +59,6 @@ _FIELDS: dict[str, ColumnElement[Any]] = {
     "seal": q.sSeal,
     "locale": q.sLocale,
 }
-COLUMNS = [column.label(name) for name, column in _FIELDS.items()]
 _TENANT_AND_MAKER = [q.sBrandsId, q.sSubsidiaryId, q.sMakePerson]
 _BLANK = {
     "command_type",
@@ -78,9 +78,10 @@ _BLANK = {
 }
 
 
-def base_select() -> Select[Any]:
-    """SELECT that ``to_operation`` understands."""
-    return select(*COLUMNS, *_TENANT_AND_MAKER)
+def base_select(table: Table = op_queue) -> Select[Any]:
+    """SELECT from the queue or its archive that ``to_operation`` understands."""
+    fields = [table.c[column.name].label(name) for name, column in _FIELDS.items()]
+    return select(*fields, *(table.c[column.name] for column in _TENANT_AND_MAKER))
 
 
 def to_operation(row: Row[Any]) -> Operation:
@@ -90,7 +91,7 @@ def to_operation(row: Row[Any]) -> Operation:
         values[name] = values[name] or ""
     for name in ("auto_execute", "needs_approval", "allow_duplicate"):
         values[name] = bool(values[name])
-    for name in ("seq", "attempt", "priority"):
+    for name in ("seq", "attempt", "priority", "flow_step"):
         values[name] = values[name] or 0
     values["max_attempts"] = values["max_attempts"] or 1
     values["idempotency_key"] = values["idempotency_key"] or values["id"]

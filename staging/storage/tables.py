@@ -152,6 +152,28 @@ op_dependency = Table(
     **_MYSQL,
 )
 
+# Ended operations of long ago, moved here as they were. All but the id may be NULL, as in an adopted table.
+op_queue_archive = Table(
+    "ai_op_queue_archive",
+    metadata,
+    Column("sId", IdString(64), nullable=False),
+    *(Column(kept.name, kept.type) for kept in op_queue.columns if kept.name != "sId"),
+    Column("jDependsOn", JsonText),  # ids of the operations it waited for
+    Column("jExtra", JsonText),  # columns of an adopted table that are not ours: name → value
+    Column("tArchiveDate", UtcDateTime, nullable=False, server_default=db_now()),
+    PrimaryKeyConstraint("sId", name="pk_ai_op_queue_archive"),
+    Index("ix_ai_op_queue_archive_preparation", "sPreparationId"),
+    **_MYSQL,
+)
+
+op_event_archive = Table(
+    "ai_op_event_archive",
+    metadata,
+    *(Column(kept.name, kept.type, nullable=kept.nullable) for kept in op_event.columns),
+    PrimaryKeyConstraint("sOpId", "iSeq", name="pk_ai_op_event_archive"),
+    **_MYSQL,
+)
+
 
 def _only(*dialects: str) -> Callable[..., bool]:
     return lambda ddl, target, bind, **kw: kw["dialect"].name in dialects

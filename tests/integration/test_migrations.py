@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, MetaData, create_engine, text
+from sqlalchemy import Engine, MetaData, create_engine, delete, text
 from sqlalchemy.exc import IntegrityError
 
 from migrations import run
 from migrations.errors import DatabaseUnreachable, MigrationRefused
 from migrations.run import Tree
 from staging.storage.engine import make_engine
-from staging.storage.tables import metadata
+from staging.storage.tables import metadata, op_queue_archive
 from tests.databases import fresh_database
 from tests.support.migration_killer import killed_at_each_change
 from tests.support.processes import ROOT, clean_environment
@@ -95,11 +95,27 @@ def test_each_revision_can_be_stepped_down_and_up_again(database_url: str, engin
     later = [script.revision for script in Tree.QUEUE.scripts.walk_revisions()][1:]
     assert later[-1] == "0001"
     assert [run.downgrade(database_url, Tree.QUEUE, "-1").after for _ in later] == later
-    assert everything - tables(engine) == {"ai_op_dependency", "ai_op_event", "ai_audit_log", "ai_audit_head"}
+    archive = {"ai_op_queue_archive", "ai_op_event_archive"}
+    journal = {"ai_op_event", "ai_audit_log", "ai_audit_head"}
+    assert everything - tables(engine) == {"ai_op_dependency", *journal, *archive}
     assert run.upgrade(database_url, Tree.QUEUE, "0002").after == "0002"
-    assert everything - tables(engine) == {"ai_op_dependency"}
+    assert everything - tables(engine) == {"ai_op_dependency", *archive}
     assert run.upgrade(database_url, Tree.QUEUE).before == "0002"
     assert tables(engine) == everything
+
+
+def test_a_downgrade_that_would_delete_archived_rows_is_refused(database_url: str, engine: Engine) -> None:
+    run.upgrade(database_url, Tree.QUEUE)
+    with engine.begin() as connection:
+        connection.execute(op_queue_archive.insert().values(sId="op-1", sStatus="success"))
+    for revision in ("0004", "base"):
+        with pytest.raises(MigrationRefused, match="1 archived rows"):
+            run.downgrade(database_url, Tree.QUEUE, revision)
+    assert run.current(database_url, Tree.QUEUE) == Tree.QUEUE.head
+    with engine.begin() as connection:
+        assert connection.execute(delete(op_queue_archive)).rowcount == 1
+    run.downgrade(database_url, Tree.QUEUE, "base")
+    assert tables(engine) == set()
 
 
 def test_both_trees_live_in_one_database_and_go_their_own_ways(database_url: str, engine: Engine) -> None:
