@@ -5,7 +5,7 @@ RUNTIME := $(PYTHON) scripts/bootstrap
 DEV := $(PYTHON) scripts/bootstrap --dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test bench fuzz check texts fmt lock clean
+.PHONY: help demo up test bench fuzz check audit-deps texts fmt lock clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,10 @@ check:  ## lint, format, types and import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+audit-deps:  ## known vulnerabilities of what is deployed, where an advisory database can be reached; else its hashes
+	@$(DEV)
+	@$(BIN)/python scripts/audit-deps
 
 texts:  ## collect the page's texts into its catalogues; names those that need a translation
 	@$(DEV)
