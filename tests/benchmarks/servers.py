@@ -14,6 +14,7 @@ from sqlalchemy.pool import NullPool
 
 from migrations.run import upgrade
 from tests.benchmarks.reference import history
+from tests.benchmarks.reference.orders import PAYLOAD_BYTES
 from tests.benchmarks.reference.tables import metadata
 from tests.support.private import (
     EmbeddedPostgres,
@@ -36,6 +37,7 @@ class Bench:
     server: EmbeddedPostgres | PrivateMariaDB | None
     history_rows: int = 20_000
     tenants: int = 20
+    history_bytes: int = PAYLOAD_BYTES
     _made: set[str] = field(default_factory=set)
 
     @property
@@ -54,12 +56,12 @@ class Bench:
         self._template()
         name = f"run_{secrets.token_hex(4)}"
         if self.kind == "postgresql":
-            self._admin(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}", "CHECKPOINT")
+            self._admin(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE} STRATEGY FILE_COPY", "CHECKPOINT")
         elif self.kind == "sqlite":
             shutil.copy(self.folder / f"{TEMPLATE}.db", self.folder / f"{name}.db")
         else:
             self._admin(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
-            build(self.url(name), self.history_rows, self.tenants)
+            build(self.url(name), self.history_rows, self.tenants, self.history_bytes)
         try:
             yield self.url(name)
         finally:
@@ -74,7 +76,7 @@ class Bench:
             return
         if self.kind == "postgresql":
             self._admin(f"CREATE DATABASE {TEMPLATE}")
-        build(self.url(TEMPLATE), self.history_rows, self.tenants)
+        build(self.url(TEMPLATE), self.history_rows, self.tenants, self.history_bytes)
         self._made.add(TEMPLATE)
 
     def _admin(self, *statements: str) -> None:
@@ -86,18 +88,20 @@ class Bench:
                 connection.execute(text(statement))
 
 
-def build(url: str, rows: int, tenants: int) -> None:
+def build(url: str, rows: int, tenants: int, payload_bytes: int = PAYLOAD_BYTES) -> None:
     """The product's tables as ``opstage db upgrade`` makes them, the reference tables, tenants and history."""
     for tree in ("queue", "erp"):
         upgrade(url, tree)
     engine: Engine = create_engine(url, poolclass=NullPool)
     metadata.create_all(engine)
-    history.fill(engine, rows, tenants)
+    history.fill(engine, rows, tenants, payload_bytes)
     engine.dispose()
 
 
 @contextmanager
-def bench(kind: str, *, history_rows: int = 20_000, tenants: int = 20) -> Iterator[Bench]:
+def bench(
+    kind: str, *, history_rows: int = 20_000, tenants: int = 20, history_bytes: int = PAYLOAD_BYTES
+) -> Iterator[Bench]:
     """Start what ``kind`` (postgresql, mariadb, sqlite) needs; everything is gone afterwards."""
     with ExitStack() as stack:
         folder = stack.enter_context(open_folder())
@@ -112,4 +116,4 @@ def bench(kind: str, *, history_rows: int = 20_000, tenants: int = 20) -> Iterat
             server = stack.enter_context(PrivateMariaDB(folder / "my"))
         runs = folder / "runs"
         runs.mkdir()
-        yield Bench(kind, runs, redis, server, history_rows, tenants)
+        yield Bench(kind, runs, redis, server, history_rows, tenants, history_bytes)

@@ -135,7 +135,7 @@ def _watched(run: Run, arm: Arm, n: int, number: int, stalled_s: float) -> Measu
         with CpuSampler(pids) as sampler:
             _await_all(watch, processes, n, stalled_s)
             wait_until(
-                lambda: not arm_open(run, arm, watch),
+                lambda: not arm.waiting(watch),
                 stalled_s,
                 f"{arm.name}: every operation settled",
                 poll_s=0.1,
@@ -173,22 +173,6 @@ def _await_all(watch: Connection, processes: Sequence[LoggedProcess], n: int, st
         if ended or time.monotonic() - progress > stalled_s:
             logs = "\n".join(f"{p.name}: {p.log()[-2000:]}" for p in processes)
             raise WrongOutcome(f"{count} of {n} done, then nothing (ended: {ended})\n{logs}")
-
-
-def arm_open(run: Run, arm: Arm, watch: Connection) -> bool:
-    """Whether rows wait that the ledger does not show (a status still to be written)."""
-    table = {"o": "ai_op_queue", "b": "bench_queue", "g": "bench_queue"}.get(arm.name[0], "")
-    statement = {
-        "ai_op_queue": "SELECT count(*) FROM ai_op_queue WHERE \"sStatus\" = 'pending'",
-        "bench_queue": "SELECT count(*) FROM bench_queue WHERE status <> 'done'",
-    }.get(table)
-    if statement is None:
-        return False
-    if run.bench.kind == "mariadb":
-        statement = statement.replace('"', "")
-    count = watch.execute(text(statement)).scalar_one()
-    watch.rollback()
-    return bool(count)
 
 
 def completions(watch: Connection) -> list[float]:

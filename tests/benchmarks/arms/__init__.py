@@ -5,12 +5,20 @@ from __future__ import annotations
 from tests.benchmarks.arms.base import Arm
 from tests.benchmarks.arms.by_hand import ByHand
 from tests.benchmarks.arms.opstage import Opstage
+from tests.benchmarks.arms.peers import PEERS
 
 ARMS: dict[str, Arm] = {
     arm.name: arm
     for arm in (
         ByHand("bare", "by hand, a commit each", "tests.benchmarks.loops.bare"),
         ByHand("group", "by hand, group commit", "tests.benchmarks.loops.group", commit="50"),
+        ByHand(
+            "bare-mariadb", "by hand, a commit each", "tests.benchmarks.loops.bare_mariadb", engine="mariadb"
+        ),
+        ByHand(
+            "bare-sqlite", "by hand, a commit each", "tests.benchmarks.loops.bare_sqlite", engine="sqlite"
+        ),
+        *PEERS,
         Opstage("opstage-form", "Opstage, catalogue form", form=True),
         Opstage("opstage-handler", "Opstage, Python handler", form=False),
     )

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Connection, create_engine, make_url
+from sqlalchemy import Connection, create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
 from tests.benchmarks.reference import outcome
 from tests.benchmarks.reference.orders import Order
 from tests.benchmarks.servers import Bench
-from tests.support.processes import ROOT, LoggedProcess
-
-PEERS_PYTHON = ROOT / ".venv-bench" / "bin" / "python"
+from tests.support.processes import LoggedProcess, clean_environment
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,8 @@ class Arm:
     commit: str = "op"
     engines: Collection[str] = ("postgresql",)
     counter = "own"
+    still_open = ""
+    """SELECT count(*) of operations whose status is still to be written, where the ledger alone does not tell."""
 
     def prepare(self, run: Run) -> None:
         """Whatever this arm's database needs beyond the template. Not measured."""
@@ -65,6 +67,41 @@ class Arm:
         """The processes to measure, not started."""
         raise NotImplementedError
 
+    def waits_ms(self, run: Run, count: int) -> list[float]:
+        """Idle latency: hand over ``count`` operations one at a time, each until its message; milliseconds."""
+        raise NotImplementedError
+
+    def waiting(self, connection: Connection) -> int:
+        """How many operations have not come to their visible end."""
+        if not self.still_open:
+            return 0
+        count = int(connection.execute(text(outcome.names(connection, self.still_open))).scalar_one())
+        connection.rollback()
+        return count
+
     def problems(self, run: Run, connection: Connection, expected: Collection[str]) -> list[str]:
         """What is wrong after the run; empty when everything is as it must be."""
         return outcome.problems(connection, expected, counter=self.counter)
+
+
+def program(python: str, module: str, run: Run, *arguments: str, env: Mapping[str, str] | None = None) -> str:
+    """Run a client program to its end; returns what it printed. AssertionError with its complaint where it fails."""
+    done = subprocess.run(
+        [python, "-m", module, *arguments],
+        env=clean_environment({**run.environment, **(env or {})}),
+        cwd=run.folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    if done.returncode:
+        raise AssertionError(f"{module} {' '.join(arguments)}: {done.stderr[-3000:]}")
+    return done.stdout
+
+
+def asked(
+    python: str, module: str, run: Run, count: int, env: Mapping[str, str] | None = None
+) -> list[float]:
+    """What the program measured by ``latency``."""
+    waits: list[float] = json.loads(program(python, module, run, "latency", str(count), env=env))
+    return waits

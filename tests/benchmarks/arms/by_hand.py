@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
-from sqlalchemy import Connection, text
+from sqlalchemy import text
 
-from tests.benchmarks.arms.base import Arm, Run
+from tests.benchmarks.arms.base import Arm, Run, asked
 from tests.benchmarks.reference.orders import SUBSIDIARY, Order
 from tests.support.processes import LoggedProcess
 
@@ -19,6 +19,8 @@ _INSERT = text(
 
 class ByHand(Arm):
     """``module``: the loop's program, one process of it per worker."""
+
+    still_open = "SELECT count(*) FROM bench_queue WHERE status <> 'done'"
 
     def __init__(
         self, name: str, label: str, module: str, *, commit: str = "op", engine: str = "postgresql"
@@ -52,11 +54,5 @@ class ByHand(Arm):
             for number in range(run.workers)
         ]
 
-    def problems(self, run: Run, connection: Connection, expected: Collection[str]) -> list[str]:
-        found = super().problems(run, connection, expected)
-        open_ = connection.execute(
-            text("SELECT count(*) FROM bench_queue WHERE status <> 'done'")
-        ).scalar_one()
-        if open_:
-            found.append(f"{open_} rows of bench_queue are not done")
-        return found
+    def waits_ms(self, run: Run, count: int) -> list[float]:
+        return asked(sys.executable, "tests.benchmarks.loops.client", run, count)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -10,7 +12,6 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from staging.bootstrap import load_adapter, open_dispatcher, open_engine, open_teller
-from staging.contracts.preparation import PrepareItem
 from staging.contracts.status import StatusCode
 from staging.domain.canonical import payload_hash
 from staging.domain.identity import Actor, Tenant
@@ -21,7 +22,8 @@ from staging.domain.seal import seal
 from staging.settings import Settings
 from staging.storage import audit, operations
 from staging.storage.unit_of_work import QueueStore, UnitOfWork
-from tests.benchmarks.arms.base import Arm, Run
+from tests.benchmarks.arms.base import Arm, Run, program
+from tests.benchmarks.erp.client import asked_for
 from tests.benchmarks.reference.orders import SUBSIDIARY, USER, Order, payload_of
 from tests.support.processes import BeatProcess, LoggedProcess, WorkerProcess, settings_from
 
@@ -60,6 +62,7 @@ class Opstage(Arm):
     """``form``: the catalogue form's create through the generic adapter; else the Python command handler."""
 
     engines = ("postgresql", "mariadb", "sqlite")
+    still_open = """SELECT count(*) FROM ai_op_queue WHERE "sStatus" = 'pending'"""
 
     def __init__(self, name: str, label: str, *, form: bool, commit: str = "op", **settings: str) -> None:
         self.name, self.label, self.commit = name, label, commit
@@ -109,6 +112,11 @@ class Opstage(Arm):
             BeatProcess(env, run.folder, name=f"{self.name}-beat"),
         ]
 
+    def waits_ms(self, run: Run, count: int) -> list[float]:
+        kind = "form" if self._form else "handler"
+        client = "tests.benchmarks.erp.client"
+        return [*json.loads(program(sys.executable, client, run, kind, str(count), env=self.env(run)))]
+
     def problems(self, run: Run, connection: Connection, expected: Collection[str]) -> list[str]:
         found = super().problems(run, connection, expected)
         names = {n: connection.dialect.identifier_preparer.quote(n) for n in _QUEUE_NAMES}
@@ -128,14 +136,9 @@ class Opstage(Arm):
 
     def _prepared(self, settings: Settings, engine: Any) -> Prepared:
         """Prepared once for real; the orders differ in words only."""
-        adapter = load_adapter(settings, engine)
-        actor = Actor(Tenant("B0000", SUBSIDIARY), USER)
-        payload = payload_of(0)
-        if not self._form:
-            return adapter.prepare(actor, PrepareItem(command_type="erp.po.place", payload=payload))
-        given = {k: v for k, v in payload.items() if k != "total"}
-        given["lines"] = [{k: v for k, v in line.items() if k != "amount"} for line in payload["lines"]]
-        return adapter.prepare(actor, PrepareItem(form_id="po", op_type="create", payload=given))
+        return load_adapter(settings, engine).prepare(
+            Actor(Tenant("B0000", SUBSIDIARY), USER), asked_for(payload_of(0), form=self._form)
+        )
 
     def _row(self, order: Order, prepared: Prepared, settings: Settings) -> NewOperation:
         route = prepared.route

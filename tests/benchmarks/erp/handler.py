@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from staging.domain.ports import Outcome
-from tests.benchmarks.reference.body import STATEMENTS, business
+from tests.benchmarks.reference.body import STATEMENTS, business, play
 from workers.erp.command import CommandContext, CommandPlan
 
 
@@ -38,9 +38,8 @@ class PlaceOrder:
         tenant = context.actor.tenant
         cursor: Any = context.connection.connection.cursor()
         try:
-            key, number = business(
-                cursor, sql, tenant.brands_id, tenant.subsidiary_id, context.actor.user_id, plan.payload
-            )
+            work = business(sql, tenant.brands_id, tenant.subsidiary_id, context.actor.user_id, plan.payload)
+            key, number = play(cursor, work, returning=sql.returning)
         finally:
             cursor.close()
         return Outcome(

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 
 from tests.benchmarks.loops.wire import SUBSIDIARY, USER, WAKE, database, open_redis
-from tests.benchmarks.reference.body import STATEMENTS, channel, done_message, whole
+from tests.benchmarks.reference.body import STATEMENTS, channel, done_message, play, whole
 
 CLAIM = (
     "UPDATE bench_queue SET status = 'processing' WHERE seq IN (SELECT seq FROM bench_queue WHERE status = 'pending'"
@@ -26,7 +26,7 @@ def drain(connection: psycopg.Connection[Any], pubsub: Any) -> None:
             return
         for op_id, brands, payload in claimed:
             with connection.cursor() as cursor:
-                bill_no = whole(cursor, sql, op_id, brands, SUBSIDIARY, USER, json.loads(payload))
+                bill_no = play(cursor, whole(sql, op_id, brands, SUBSIDIARY, USER, json.loads(payload)))
                 cursor.execute(FINISH, (bill_no, op_id))
             connection.commit()
             pubsub.publish(channel(op_id), done_message(op_id, bill_no))

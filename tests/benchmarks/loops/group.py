@@ -9,7 +9,7 @@ import psycopg
 
 from tests.benchmarks.loops.bare import FINISH
 from tests.benchmarks.loops.wire import SUBSIDIARY, USER, WAKE, database, open_redis, worker_number
-from tests.benchmarks.reference.body import STATEMENTS, channel, done_message, whole
+from tests.benchmarks.reference.body import STATEMENTS, channel, done_message, play, whole
 
 CLAIM = (
     "UPDATE bench_queue SET status = 'processing' WHERE seq IN (SELECT seq FROM bench_queue WHERE status = 'pending'"
@@ -29,7 +29,7 @@ def drain(connection: psycopg.Connection[Any], pubsub: Any) -> None:
         with connection.cursor() as cursor:
             for op_id, brands, payload in sorted(claimed, key=lambda row: (row[1], row[0])):
                 cursor.execute("SAVEPOINT one")
-                bill_no = whole(cursor, sql, op_id, brands, SUBSIDIARY, USER, json.loads(payload))
+                bill_no = play(cursor, whole(sql, op_id, brands, SUBSIDIARY, USER, json.loads(payload)))
                 cursor.execute(FINISH, (bill_no, op_id))
                 cursor.execute("RELEASE SAVEPOINT one")
                 messages.append((channel(op_id), done_message(op_id, bill_no)))

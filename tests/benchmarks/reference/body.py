@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,45 +61,64 @@ STATEMENTS = {
 }
 
 
-def business(
-    cursor: Any, sql: Statements, brands: str, subsidiary: str, user: str, payload: dict[str, Any]
-) -> tuple[str, str]:
-    """Write the order; returns its key and its number. Raises ``NoBudget``."""
+Steps = Generator[tuple[str, Sequence[Any], str], Any, Any]
+"""Statements to execute in turn: (SQL, values, what is wanted back: "value", "count" or nothing)."""
+
+
+def business(sql: Statements, brands: str, subsidiary: str, user: str, payload: dict[str, Any]) -> Steps:
+    """Write the order; ends with its key and its number. Raises ``NoBudget``."""
     tenant = (brands, subsidiary)
-    cursor.execute(sql.counter, tenant)
-    last = cursor.fetchone()[0] if sql.returning else cursor.lastrowid
+    last = yield sql.counter, tenant, "value"
     bill_no, key = f"PO{last:08d}", secrets.token_urlsafe(18)
-    cursor.execute(
+    yield (
         sql.master,
         (key, *tenant, bill_no, payload["supplier"], payload["memo"], payload["total"], user),
+        "",
     )
-    values: list[Any] = []
+    lines: list[Any] = []
     for number, one in enumerate(payload["lines"], 1):
-        values += (
-            secrets.token_urlsafe(18),
-            key,
-            number,
-            one["product"],
-            one["quantity"],
-            one["price"],
-            one["amount"],
-        )
-    cursor.execute(sql.lines, values)
+        amounts = (one["quantity"], one["price"], one["amount"])
+        lines += (secrets.token_urlsafe(18), key, number, one["product"], *amounts)
+    yield sql.lines, lines, ""
     cents = int(payload["total"].replace(".", ""))
-    cursor.execute(sql.budget, (cents, *tenant, cents))
-    if cursor.rowcount != 1:
+    if (yield sql.budget, (cents, *tenant, cents), "count") != 1:
         raise NoBudget(brands)
     return key, bill_no
 
 
 def whole(
-    cursor: Any, sql: Statements, op_id: str, brands: str, subsidiary: str, user: str, payload: dict[str, Any]
-) -> str:
-    """``business`` and the ledger row; returns the number."""
-    key, bill_no = business(cursor, sql, brands, subsidiary, user, payload)
+    sql: Statements, op_id: str, brands: str, subsidiary: str, user: str, payload: dict[str, Any]
+) -> Steps:
+    """``business`` and the ledger row; ends with the number."""
+    key, bill_no = yield from business(sql, brands, subsidiary, user, payload)
     result = json.dumps({"billId": key, "number": bill_no})
-    cursor.execute(sql.ledger, (op_id, brands, subsidiary, op_id, "po", "", result))
+    yield sql.ledger, (op_id, brands, subsidiary, op_id, "po", "", result), ""
     return bill_no
+
+
+def once(
+    sql: Statements, op_id: str, brands: str, subsidiary: str, user: str, payload: dict[str, Any]
+) -> Steps:
+    """``whole``, unless the ledger has it already: for queues that deliver at least once. Ends with the number."""
+    seen = yield sql.seen, (op_id, brands, subsidiary), "value"
+    if seen is not None:
+        return json.loads(seen)["number"]
+    return (yield from whole(sql, op_id, brands, subsidiary, user, payload))
+
+
+def play(cursor: Any, steps: Steps, *, returning: bool = True) -> Any:
+    """Execute ``steps`` on a DBAPI cursor; returns what they end with. ``returning``: as in ``Statements``."""
+    answer = None
+    while True:
+        try:
+            statement, values, wanted = steps.send(answer)
+        except StopIteration as end:
+            return end.value
+        cursor.execute(statement, values)
+        answer = cursor.rowcount if wanted == "count" else None
+        if wanted == "value":
+            row = cursor.fetchone() if returning else (cursor.lastrowid,)
+            answer = row[0] if row else None
 
 
 def done_message(op_id: str, bill_no: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, Engine, text
 
-from tests.benchmarks.reference.orders import PAYLOAD_BYTES, SUBSIDIARY, USER
+from tests.benchmarks.reference.orders import SUBSIDIARY, USER
 
 _SERIES = {
     "postgresql": "SELECT g AS n FROM generate_series(cast(:low AS int), cast(:high AS int)) g",
@@ -22,13 +22,13 @@ _YESTERDAY = {
 _STEP = 250_000
 
 
-def fill(engine: Engine, rows: int, tenants: int, *, queue: bool = True, erp: bool = True) -> None:
-    """``rows`` finished operations in every table a run reads or writes; ``queue``/``erp``: only those tables."""
+def fill(engine: Engine, rows: int, tenants: int, payload_bytes: int) -> None:
+    """``rows`` finished operations in every table a run reads or writes."""
     with engine.begin() as connection:
         _tenants(connection, tenants)
     for low in range(1, rows + 1, _STEP):
         with engine.begin() as connection:
-            _history(connection, low, min(rows, low + _STEP - 1), tenants, queue=queue, erp=erp)
+            _history(connection, low, min(rows, low + _STEP - 1), tenants, payload_bytes)
     analyze(engine)
 
 
@@ -62,10 +62,10 @@ def _tenants(connection: Connection, tenants: int) -> None:
         connection.execute(text(statement), bounds)
 
 
-def _history(connection: Connection, low: int, high: int, tenants: int, *, queue: bool, erp: bool) -> None:
+def _history(connection: Connection, low: int, high: int, tenants: int, payload_bytes: int) -> None:
     family = _family(connection)
     key, brands = _concat(family, "'seed-'", "n"), _brands(family, f"n % {tenants} + 1")
-    payload, memo = f"'{'x' * PAYLOAD_BYTES}'", f"'{'x' * 300}'"
+    payload, memo = f"'{'x' * payload_bytes}'", f"'{'x' * (payload_bytes // 2)}'"
     then = _YESTERDAY[family]
     tenant = {"sBrandsId": brands, "sSubsidiaryId": f"'{SUBSIDIARY}'"}
     own_tenant = {"brands": brands, "subsidiary": f"'{SUBSIDIARY}'"}
@@ -100,18 +100,16 @@ def _history(connection: Connection, low: int, high: int, tenants: int, *, queue
         "jPreview": payload,
     }
     event = {"sOpId": key, "iSeq": "l", "sVerb": "'finish'", "sStatus": "'success'", "iStatusCode": "200"}
-    of_erp = (
+    filled = (
         ("po_master", {**master, "total": "158.25", "maker": "'seed'", "created_at": then}, one),
         ("po_line", {**line, "quantity": "1", "price": "1", "amount": "1"}, f"{one}, {three}"),
         ("ai_op_ledger", {**ledger, "sResult": "'{}'"}, one),
         ("bench_queue", waited, one),
-    )
-    of_queue = (
         ("ai_op_queue", staged, one),
         ("ai_op_event", {**event, "iAttempt": "1", "tCreateDate": then}, f"{one}, {three}"),
     )
     quote = connection.dialect.identifier_preparer.quote
-    for table, values, source in (*(of_erp if erp else ()), *(of_queue if queue else ())):
+    for table, values, source in filled:
         columns, selected = ", ".join(map(quote, values)), ", ".join(values.values())
         connection.execute(
             text(f"INSERT INTO {table} ({columns}) SELECT {selected} FROM {source}"),

@@ -15,7 +15,7 @@ def done_count(connection: Connection) -> int:
     """Operations in the ledger that are not history."""
     return int(
         connection.execute(
-            text(_names(connection, "SELECT count(*) FROM ai_op_ledger WHERE \"sCommandType\" <> 'seed'"))
+            text(names(connection, "SELECT count(*) FROM ai_op_ledger WHERE \"sCommandType\" <> 'seed'"))
         ).scalar_one()
     )
 
@@ -28,7 +28,7 @@ def problems(connection: Connection, expected: Collection[str], *, counter: str 
     found: list[str] = []
     rows = connection.execute(
         text(
-            _names(
+            names(
                 connection,
                 'SELECT "sIdempotencyKey", count(*) FROM ai_op_ledger WHERE "sCommandType" <> \'seed\' GROUP BY 1',
             )
@@ -71,8 +71,9 @@ _COUNTERS = {
 
 
 def _counts(connection: Connection, statement: str) -> dict[str, int]:
-    return {row[0]: int(row[1]) for row in connection.execute(text(_names(connection, statement)))}
+    return {row[0]: int(row[1]) for row in connection.execute(text(names(connection, statement)))}
 
 
-def _names(connection: Connection, statement: str) -> str:
+def names(connection: Connection, statement: str) -> str:
+    """``statement`` with its double-quoted names as the database at hand takes them."""
     return statement.replace('"', "") if connection.dialect.name in ("mysql", "mariadb") else statement

@@ -1,0 +1,151 @@
+"""Results as a table to read, JSON to compute with, and a chart; with the machine and versions they belong to."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from tests.benchmarks.chart import Bar, bars
+from tests.benchmarks.confirm import Confirms
+from tests.benchmarks.growth import Grown
+from tests.benchmarks.latency import Latency
+from tests.benchmarks.throughput import Summary
+from tests.support.processes import ROOT
+
+ARTIFACTS = ROOT / "artifacts" / "benchmarks"
+KEPT = Path(__file__).with_name("results")
+_OURS = ("celery", "kombu", "redis", "sqlalchemy", "psycopg", "pymysql")
+_PEERS = ("procrastinate", "pgqueuer", "asyncpg", "dramatiq", "dbos")
+
+
+def throughput_table(rows: Sequence[Summary]) -> str:
+    head = "| what | commit per | op/s (min–max) | × by hand | CPU ms/op, worker + database |\n|---|---|---|---|---|"
+    return "\n".join(
+        [
+            head,
+            *(
+                f"| {r.label} | {r.commit} | {r.ops_per_s:.0f} ({r.low:.0f}–{r.high:.0f}) | {r.ratio:.2f}"
+                f" | {r.worker_cpu_ms:.2f} + {r.database_cpu_ms:.2f} |"
+                for r in rows
+            ),
+        ]
+    )
+
+
+def latency_table(rows: Sequence[Latency]) -> str:
+    head = "| what | p50 ms | p99 ms | p50 × by hand | n |\n|---|---|---|---|---|"
+    lines = (f"| {r.label} | {r.p50:.1f} | {r.p99:.1f} | {r.ratio:.2f} | {r.n} |" for r in rows)
+    return "\n".join([head, *lines])
+
+
+def confirm_table(rows: Sequence[Confirms]) -> str:
+    head = "| confirms a second, one API process | at half of it: p50 ms | p99 ms | connections |\n|---|---|---|---|"
+    lines = (f"| {r.per_s:.0f} | {r.p50:.1f} | {r.p99:.1f} | {r.clients} |" for r in rows)
+    return "\n".join([head, *lines])
+
+
+def growth_table(rows: Sequence[Grown]) -> str:
+    head = "| finished rows | tenants | due ms | claim 10 ms | CPU ms/op | × by hand |\n|---|---|---|---|---|---|"
+    lines = (
+        f"| {r.finished:,} | {r.tenants} | {r.due_ms:.2f} | {r.claim_ms:.2f}"
+        f" | {r.worker_cpu_ms:.2f} + {r.database_cpu_ms:.2f} | {r.ratio:.2f} |"
+        for r in rows
+    )
+    return "\n".join([head, *lines])
+
+
+def save(
+    name: str, found: Mapping[str, Any], tables: Sequence[str], chart: str = "", *, keep: bool = False
+) -> Path:
+    """Write ``name``.json, .md and .svg to artifacts/benchmarks, with ``keep`` also to what is committed."""
+    about = machine()
+    text = "\n\n".join([*tables, _about_text(about)]) + "\n"
+    for folder in (ARTIFACTS, *((KEPT,) if keep else ())):
+        folder.mkdir(parents=True, exist_ok=True)
+        content = json.dumps({**about, **found}, indent=1, ensure_ascii=False, default=_plain)
+        (folder / f"{name}.json").write_text(content + "\n", encoding="utf-8")
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+        if chart:
+            (folder / f"{name}.svg").write_text(chart, encoding="utf-8")
+    return ARTIFACTS / f"{name}.md"
+
+
+def throughput_chart(rows: Sequence[Summary]) -> str:
+    about = machine()
+    ordered = sorted(rows, key=lambda r: -r.ratio)
+    return bars(
+        "One ERP write through each: operations a second, by hand with a commit each = 1",
+        [
+            Bar(f"{r.label} ({'group commit' if r.commit == '50' else 'commit each'})", r.ratio, _colour(r))
+            for r in ordered
+        ],
+        f"{about['database']}, {about['cores']} cores, median of {rows[0].rounds} interleaved rounds of {rows[0].n},"
+        f" {about['date'][:10]}",
+    )
+
+
+def _colour(row: Summary) -> str:
+    if row.arm.startswith("opstage"):
+        return "ours"
+    return "hand" if row.arm in ("bare", "group") else "peer"
+
+
+def machine() -> dict[str, Any]:
+    """Where and on what this was measured."""
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": _said("git", "rev-parse", "--short", "HEAD"),
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "system": platform.platform(terse=True),
+        "database": _said("/usr/lib/postgresql/15/bin/postgres", "--version") or "PostgreSQL",
+        "versions": {name: metadata.version(name) for name in _OURS} | _peer_versions(),
+        "load": os.getloadavg(),
+    }
+
+
+def _about_text(about: Mapping[str, Any]) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    return (
+        f"{about['date']}, commit {about['commit']}, {about['cores']} cores ({about['cpu']}), {about['system']},"
+        f" Python {about['python']}, {about['database']}; {versions}. Load average at the end"
+        f" {about['load'][0]:.1f}: others used this machine, so read the ratios."
+    )
+
+
+def _peer_versions() -> dict[str, str]:
+    found = {}
+    for line in (ROOT / "locks" / "bench.txt").read_text(encoding="utf-8").splitlines():
+        name, _, rest = line.partition("==")
+        if name in _PEERS:
+            found[name] = rest.split()[0]
+    return found
+
+
+def _cpu_model() -> str:
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def _said(*command: str) -> str:
+    try:
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=10).stdout.strip()
+    except FileNotFoundError:
+        return ""
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    raise TypeError(type(value).__name__)
