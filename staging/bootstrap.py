@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from staging.domain.ports import Dispatcher, ErpAdapter
 from staging.messaging.celery_dispatcher import CeleryDispatcher, broker_answers, make_celery
 from staging.messaging.redis_notifier import RedisNotifier
+from staging.messaging.wake_flag import WakeFlag
 from staging.services.confirm import ConfirmService
 from staging.services.control import ControlService
 from staging.services.feed import FeedService
@@ -70,7 +71,13 @@ def open_databases(settings: Settings, application_name: str = "opstage") -> Dat
 
 
 def open_dispatcher(settings: Settings) -> Dispatcher:
-    return CeleryDispatcher(make_celery(settings, producer=True), settings.queue_name)
+    flag = WakeFlag(
+        settings.redis_url.get_secret_value(),
+        settings.queue_name,
+        settings.announce_after_s,
+        settings.publish_timeout_s,
+    )
+    return CeleryDispatcher(make_celery(settings, producer=True), settings.queue_name, flag)
 
 
 def open_notifier(settings: Settings) -> RedisNotifier:

@@ -70,6 +70,9 @@ class Settings(BaseSettings):
     sweep_queue_name: str = "opstage.sweep"
     claim_batch: int = Field(default=10, ge=1, le=500)
     drain_budget_s: float = Field(default=20.0, gt=0, description="a task takes no further rows after this")
+    hand_back_after_s: float = Field(
+        default=0.5, gt=0, description="while one operation runs longer, others of its batch go back"
+    )
     max_attempts: int = Field(default=5, ge=1, le=100)
     backoff_base_s: float = Field(default=1.0, gt=0)
     backoff_max_s: float = Field(default=60.0, gt=0)

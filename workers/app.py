@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_init, worker_shutting_down
+from celery.exceptions import WorkerLostError
+from celery.signals import task_failure, worker_init, worker_shutting_down
 
 from staging.messaging.celery_dispatcher import SWEEP_TASK, make_celery
 from staging.settings import Settings, get_settings
@@ -24,6 +25,13 @@ def _begin(**_: Any) -> None:
 @worker_shutting_down.connect
 def _told_to_stop(**_: Any) -> None:
     set_stopping(True)
+
+
+@task_failure.connect
+def _child_died(exception: object = None, **_: Any) -> None:
+    """In the main process, when a child died under a task: what it held is looked after now, not with the next beat."""
+    if isinstance(exception, WorkerLostError):
+        app.send_task(SWEEP_TASK, ignore_result=True, retry=False)
 
 
 def make_app(settings: Settings) -> Celery:

@@ -6,9 +6,9 @@ import random
 import time
 from collections.abc import Callable, Sequence
 
-from staging.domain.identity import is_valid_id
+from staging.domain.identity import Tenant, is_valid_id
 from staging.settings import Settings
-from staging.storage import operations
+from staging.storage.due import in_turn
 from staging.storage.unit_of_work import QueueStore
 from workers.executor import Executor
 
@@ -16,38 +16,47 @@ _MISSES = 3  # windows in a row in which competitors were faster
 _WINDOW = 8  # how many batches deep to look when the head of the queue is contended
 
 
-def drain(
-    executor: Executor,
-    store: QueueStore,
-    settings: Settings,
-    ids: Sequence[str],
-    stopping: Callable[[], bool],
-) -> bool:
-    """Execute ``ids`` and then due rows. Returns True if time was up, or this process was told to stop, while rows may
-    still be due: wake somebody.
+class Drain:
+    """``wake`` tells some worker that rows are due; ``stopping``: this process takes up no further batch."""
 
-    ``ids`` come from a message, which anybody may have forged: what cannot be an id is not even looked up.
-    """
-    deadline = time.monotonic() + settings.drain_budget_s
+    def __init__(
+        self,
+        executor: Executor,
+        store: QueueStore,
+        settings: Settings,
+        wake: Callable[[], object],
+        stopping: Callable[[], bool],
+    ) -> None:
+        self._executor, self._store, self._settings = executor, store, settings
+        self._wake, self._stopping = wake, stopping
+        self._turn: Tenant | None = None
 
-    def over() -> bool:
-        return stopping() or time.monotonic() > deadline
+    def run(self, ids: Sequence[str]) -> None:
+        """Execute ``ids``, a batch at most, then due rows of one tenant after the other.
 
-    size = settings.claim_batch
-    named = [i for i in dict.fromkeys(ids) if is_valid_id(i)]
-    while named:
-        executor.run_batch(named[:size])
-        named = named[size:]
-        if over():
-            return True
-    misses = 0
-    while misses < _MISSES:
-        with store.read() as connection:
-            due = [d.id for d in operations.due(connection, size if not misses else size * _WINDOW)]
-        if not due:
-            return False
-        if over():
-            return True
-        chosen = due if not misses else random.sample(due, min(size, len(due)))
-        misses = 0 if executor.run_batch(chosen) else misses + 1
-    return False
+        ``ids`` come from a message, which anybody may have forged: what cannot be an id is not even looked up. The
+        first full batch wakes another process, which may find the same; and whoever ends while rows may be left does.
+        """
+        deadline = time.monotonic() + self._settings.drain_budget_s
+        size = self._settings.claim_batch
+        named = [i for i in dict.fromkeys(ids) if is_valid_id(i)][:size]
+        if named:
+            self._executor.run_batch(named)
+        misses, woken = 0, False
+        while misses < _MISSES:
+            due = self._due(size if not misses else size * _WINDOW)
+            if not due:
+                return
+            over = self._stopping() or time.monotonic() > deadline
+            if over or (len(due) >= size and not woken):
+                self._wake()
+                woken = True
+            if over:
+                return
+            chosen = due if not misses else random.sample(due, min(size, len(due)))
+            misses = 0 if self._executor.run_batch(chosen) else misses + 1
+
+    def _due(self, limit: int) -> list[str]:
+        with self._store.read() as connection:
+            self._turn, found = in_turn(connection, self._turn, limit)
+        return [d.id for d in found]

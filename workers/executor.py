@@ -13,7 +13,6 @@ from staging import failpoints
 from staging.contracts.error import ErrorCode
 from staging.domain.canonical import payload_hash
 from staging.domain.errors import OpstageError, Refused, Transient
-from staging.domain.identity import new_id
 from staging.domain.intake import load_json, parse_json, require_object
 from staging.domain.operation import Operation, Told
 from staging.domain.ports import ErpAdapter, ErpTransaction, Execution
@@ -21,9 +20,11 @@ from staging.domain.seal import is_altered, is_sealed
 from staging.services.access import route_of
 from staging.services.tell import Teller
 from staging.settings import Settings
-from staging.storage import operations
+from staging.storage import due, operations
 from staging.storage.unit_of_work import QueueStore, UnitOfWork
 from workers.admission import Admission
+from workers.batch import Batch, Watcher
+from workers.holder import new_token
 from workers.outcomes import Done, failed, from_ledger, interrupted, ledger_result, refused, succeeded
 from workers.reconciler import Reconciler
 from workers.writeback import LeaseLost, back_off, release, write_back
@@ -46,42 +47,53 @@ class Executor:
         self._store, self._adapter, self._teller, self._settings = store, adapter, teller, settings
         self._reconciler, self._time_limit = reconciler, time_limit
         self._admission = Admission(store, adapter, teller, settings)
+        # On SQLite the one that runs long has the only write lock: others would gain nothing by going back.
+        one_writer = settings.database_url.startswith("sqlite")
+        self._watcher = Watcher(None if one_writer else settings.hand_back_after_s, self._release)
 
     def run_batch(self, ids: Sequence[str]) -> int:
-        """Admit, claim and execute what is due among ``ids``; returns how many were claimed."""
+        """Claim and execute what is due among ``ids``; returns how many were claimed."""
+        failpoints.reached("W2", *ids)
+        claimed = self._claim_and_run(ids)
+        if claimed == len(ids):
+            return claimed
+        # What is left was taken by others, comes from foreign SQL, or has been tried before.
         with self._store.read() as connection:
-            due = operations.due_among(connection, ids)
-        failpoints.reached("W2", *(d.id for d in due))
-        foreign = [d.id for d in due if d.seq == 0]
+            left = due.due_among(connection, ids)
+        foreign = [d.id for d in left if d.seq == 0]
         if foreign:
             self._admission.admit(foreign)
-        claimed = self._claim_and_run([d.id for d in due if d.attempt == 0])
+            claimed += self._claim_and_run([d.id for d in left if d.attempt == 0])
         # Whoever has been tried before may be what killed its worker: alone, it burns no neighbour's attempts.
-        for again in (d.id for d in due if d.attempt > 0):
+        for again in (d.id for d in left if d.attempt > 0):
             claimed += self._claim_and_run([again])
         return claimed
 
     def _claim_and_run(self, ids: Sequence[str]) -> int:
-        if not ids:
+        claimed = self._claim(ids)
+        if not claimed:
             return 0
-        batch = self._claim(ids)
-        claimed_at = time.monotonic()
-        for position, operation in enumerate(batch):
-            started = position
-            try:
-                if position and time.monotonic() - claimed_at > self._settings.lease_s / 3:
-                    self._renew(batch[position:])
+        batch, claimed_at = Batch(claimed), time.monotonic()
+        self._watcher.watch(batch)
+        unbegun: list[Operation] = []
+        try:
+            while (operation := batch.take()) is not None:
+                unbegun = [operation]
+                if time.monotonic() - claimed_at > self._settings.lease_s / 3:
+                    self._renew([operation, *batch.waiting()])
                     claimed_at = time.monotonic()
-                started += 1
+                unbegun = []
                 self._run(operation)
-            except BaseException:
-                self._release(batch[started:])
-                raise
-        return len(batch)
+        except BaseException:
+            self._release([*unbegun, *batch.take_rest()])
+            raise
+        finally:
+            self._watcher.done()
+        return len(claimed)
 
     def _claim(self, ids: Sequence[str]) -> list[Operation]:
         def work(unit: UnitOfWork) -> list[Operation]:
-            claimed = operations.claim(unit.connection, ids, new_id(), self._settings.lease_s)
+            claimed = operations.claim(unit.connection, ids, new_token(), self._settings.lease_s)
             unit.touch(*(o.id for o in claimed))
             failpoints.reached("W3", *(o.id for o in claimed))
             return claimed
@@ -105,7 +117,7 @@ class Executor:
             )
 
     def _release(self, rest: Sequence[Operation]) -> None:
-        """The task ends early: hand back what was claimed but not started (or let the leases lapse)."""
+        """Hand back what was claimed but not begun (or let the leases lapse): the task ends early, or runs long."""
         for operation in rest:
             self._settle(operation, lambda unit, o=operation: release(unit, o))
 

@@ -7,7 +7,6 @@ import logging
 
 from staging import failpoints
 from staging.contracts.status import StatusCode
-from staging.domain.identity import new_id
 from staging.domain.lifecycle import Verb
 from staging.domain.operation import Operation
 from staging.domain.ports import ErpAdapter, LedgerEntry
@@ -16,6 +15,7 @@ from staging.settings import Settings
 from staging.storage import operations
 from staging.storage.dberrors import is_db_error
 from staging.storage.unit_of_work import QueueStore, UnitOfWork
+from workers.holder import new_token
 from workers.outcomes import Done, from_ledger, same_content, worn_out
 from workers.writeback import LeaseLost, back_off, write_back
 
@@ -55,7 +55,7 @@ class Reconciler:
         self._teller.committed(told)
 
     def _take(self, operation: Operation) -> Operation | None:
-        token = new_id()
+        token = new_token()
 
         def work(unit: UnitOfWork) -> Operation | None:
             if not operations.take_over(unit.connection, operation, token, self._settings.lease_s):

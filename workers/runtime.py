@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from staging.bootstrap import open_databases, open_dispatcher, open_teller
+from staging.domain.ports import Dispatcher
 from staging.settings import Settings, get_settings
-from staging.storage.unit_of_work import QueueStore
+from workers.drain import Drain
 from workers.executor import Executor
 from workers.reconciler import Reconciler
+from workers.stopping import stopping
 from workers.sweeper import Sweeper
 
 
 @dataclass(frozen=True)
 class Runtime:
-    settings: Settings
-    store: QueueStore
+    dispatcher: Dispatcher
     executor: Executor
+    drain: Drain
     sweeper: Sweeper
 
 
@@ -29,10 +31,15 @@ def build_runtime(settings: Settings, time_limit: tuple[type[BaseException], ...
     dispatcher = open_dispatcher(settings)
     teller = open_teller(settings, dispatcher)
     reconciler = Reconciler(store, adapter, teller, settings)
+    executor = Executor(store, adapter, teller, settings, reconciler, time_limit)
+
+    def wake() -> None:
+        dispatcher.announce([])
+
     return Runtime(
-        settings,
-        store,
-        Executor(store, adapter, teller, settings, reconciler, time_limit),
+        dispatcher,
+        executor,
+        Drain(executor, store, settings, wake, stopping),
         Sweeper(store, reconciler, teller, dispatcher, settings),
     )
 

@@ -18,9 +18,10 @@ from staging.domain.ports import Dispatcher
 from staging.services.confirm import code_after_waiting
 from staging.services.tell import Teller
 from staging.settings import Settings
-from staging.storage import dependencies, operations
+from staging.storage import dependencies, due, operations
 from staging.storage.dberrors import is_db_error
 from staging.storage.unit_of_work import QueueStore, UnitOfWork
+from workers import holder
 from workers.outcomes import refused
 from workers.reconciler import Reconciler
 
@@ -35,7 +36,7 @@ class Swept:
     expired: int = 0
     released: int = 0
     resolved: int = 0
-    announced: int = 0
+    announced: int = 0  # what is due beyond them is found by whoever gets the message
 
 
 class Sweeper:
@@ -112,6 +113,8 @@ class Sweeper:
     def _resolve(self, deadline: float) -> int:
         with self._store.read() as connection:
             found = operations.lapsed(connection, self._settings.sweep_batch)
+            held = operations.held_at(connection, holder.place(), self._settings.sweep_batch)
+        found += [o for o in held if holder.is_dead(o.lease_token or "")]
 
         def resolve(operation: Operation) -> int:
             self._reconciler.resolve(operation)
@@ -121,10 +124,10 @@ class Sweeper:
 
     def _announce(self) -> int:
         with self._store.read() as connection:
-            due = operations.due(connection, self._settings.sweep_batch, self._settings.announce_after_s)
-        if due:
-            self._dispatcher.announce([d.id for d in due])
-        return len(due)
+            found = due.due(connection, self._settings.claim_batch, self._settings.announce_after_s)
+        if found:
+            self._dispatcher.announce([d.id for d in found])
+        return len(found)
 
     def _each(
         self, found: Sequence[T], name: Callable[[T], str], act: Callable[[T], int], deadline: float

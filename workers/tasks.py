@@ -6,9 +6,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 
 from staging.messaging.celery_dispatcher import EXECUTE_TASK, SWEEP_TASK
 from workers.app import app
-from workers.drain import drain
 from workers.runtime import Runtime, runtime
-from workers.stopping import stopping
 
 
 def _runtime() -> Runtime:
@@ -19,8 +17,8 @@ def _runtime() -> Runtime:
 def execute(ids: list[str]) -> None:
     """Execute these operations, if they are due, and then whatever else is. ``ids`` are hints."""
     own = _runtime()
-    if drain(own.executor, own.store, own.settings, [str(i) for i in ids], stopping):
-        own.sweeper.wake()
+    own.dispatcher.arrived()
+    own.drain.run([str(i) for i in ids])
 
 
 @app.task(name=SWEEP_TASK)

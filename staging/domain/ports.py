@@ -212,7 +212,10 @@ class Dispatcher(Protocol):
     """Hints workers that rows are due. Bounded time, never raises for an unreachable broker."""
 
     def announce(self, op_ids: Sequence[str]) -> bool:
-        """True if handed to the broker."""
+        """True if handed to the broker, or if a message is on its way that will do."""
+
+    def arrived(self) -> None:
+        """Says, before it looks for due rows, the worker that got a message."""
 
 
 class PreparationStore(Protocol):

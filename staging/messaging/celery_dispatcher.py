@@ -11,6 +11,7 @@ from typing import Any
 from celery import Celery
 from kombu.exceptions import OperationalError
 
+from staging.messaging.wake_flag import WakeFlag
 from staging.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -60,29 +61,35 @@ def make_celery(settings: Settings, *, producer: bool) -> Celery:
 
 
 class CeleryDispatcher:
-    """Announces due rows, many ids in one message, publishing once and without retry."""
+    """Tells a worker that rows are due: one message at a time, published once and without retry."""
 
-    def __init__(self, app: Celery, queue: str) -> None:
-        self._app, self._queue = app, queue
+    def __init__(self, app: Celery, queue: str, flag: WakeFlag) -> None:
+        self._app, self._queue, self._flag = app, queue, flag
 
     def announce(self, op_ids: Sequence[str]) -> bool:
-        """True if the broker took it. False, logged, if not: the sweeper announces due rows again.
+        """True if the broker took it, or a message is on its way: whoever gets that one drains what is due.
 
-        An empty list is a plain wake-up: whoever gets it drains what is due.
+        False, logged, if not: the sweeper announces due rows again. ``op_ids`` are what to look at first; an empty list
+        is a plain wake-up.
         """
+        if not self._flag.raise_():
+            return True
         try:
-            for start in range(0, max(1, len(op_ids)), _IDS_PER_MESSAGE):
-                self._app.send_task(
-                    EXECUTE_TASK,
-                    args=[list(op_ids[start : start + _IDS_PER_MESSAGE])],
-                    queue=self._queue,
-                    ignore_result=True,
-                    retry=False,
-                )
+            self._app.send_task(
+                EXECUTE_TASK,
+                args=[list(op_ids[:_IDS_PER_MESSAGE])],
+                queue=self._queue,
+                ignore_result=True,
+                retry=False,
+            )
         except (OperationalError, OSError) as error:
+            self._flag.lower()
             log.warning("broker not reached (%s); the sweeper will announce the rows", type(error).__name__)
             return False
         return True
+
+    def arrived(self) -> None:
+        self._flag.lower()
 
 
 def broker_answers(settings: Settings) -> bool:

@@ -11,8 +11,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from staging.contracts.status import Status, StatusCode
 from staging.storage.dberrors import DbFailure, classify_db_error
 from staging.storage.dialect import db_now
+from staging.storage.due import IS_DUE
 from staging.storage.engine import make_engine, read_connection
-from staging.storage.operations import IS_DUE
 from staging.storage.tables import op_event, op_queue
 
 q, e = op_queue.c, op_event.c

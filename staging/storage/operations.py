@@ -5,15 +5,13 @@ throughout.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
     Connection,
-    Row,
     and_,
     bindparam,
     case,
@@ -35,7 +33,8 @@ from staging.domain.operation import NewOperation, Operation
 from staging.storage import journal
 from staging.storage.dberrors import DbFailure, classify_db_error
 from staging.storage.dialect import db_now, db_now_plus
-from staging.storage.rows import base_select, to_operation
+from staging.storage.due import IS_DUE
+from staging.storage.rows import base_select, code_in, code_is, to_operation
 from staging.storage.tables import op_dependency, op_queue
 
 q = op_queue.c
@@ -45,43 +44,11 @@ class KeyTaken(Exception):
     """The tenant's idempotency key is in the queue already; the transaction is to be rolled back."""
 
 
-def _code_is(code: StatusCode) -> ColumnElement[bool]:
-    """Spelled as a literal so that partial indexes match (tables.py)."""
-    same: ColumnElement[bool] = q.iStatusCode == literal_column(str(int(code)))
-    return same
-
-
-def _code_in(codes: Sequence[StatusCode]) -> ColumnElement[bool]:
-    among: ColumnElement[bool] = q.iStatusCode.in_([literal_column(str(int(c))) for c in codes])
-    return among
-
-
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
-IS_DUE = and_(
-    _code_is(StatusCode.SUBMITTED),
-    q.sStatus == Status.PENDING.value,
-    or_(q.tNotBefore.is_(None), q.tNotBefore <= db_now()),
-    or_(q.tExpireAt.is_(None), q.tExpireAt > db_now()),
-)
 
 # --- reading -------------------------------------------------------------------------------------------------------
 
 _BY_IDS = base_select().where(q.sId.in_(_IDS))
-_DUE = (
-    select(q.sId, q.iAttempt, q.iSeq)
-    .where(
-        IS_DUE,
-        or_(
-            q.tCreateDate <= db_now_plus(bindparam("minus_age")),
-            q.tNotBefore.is_not(None),
-            func.coalesce(q.iSeq, 0) == 0,  # a row of foreign SQL: nobody announced it
-        ),
-    )
-    .order_by(q.iPriority.desc(), q.tCreateDate, q.sId)
-    .limit(bindparam("limit"))
-)
-
-_DUE_AMONG = select(q.sId, q.iAttempt, q.iSeq).where(q.sId.in_(_IDS), IS_DUE)
 
 
 def by_ids(connection: Connection, ids: Sequence[str]) -> list[Operation]:
@@ -106,37 +73,13 @@ def by_preparation(connection: Connection, tenant: Tenant, preparation_id: str) 
     return [to_operation(row) for row in connection.execute(statement.order_by(q.iFlowStep, q.sId))]
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
-    """A row a worker may claim now. ``seq`` 0: foreign SQL wrote it and nobody has admitted it yet."""
-
-    id: str
-    attempt: int
-    seq: int
-
-
-def due(connection: Connection, limit: int, older_than_s: float = 0.0) -> list[Due]:
-    """Due rows in claim order; ``older_than_s`` leaves out fresh ones that their confirm has announced."""
-    return _due(connection.execute(_DUE, {"limit": limit, "minus_age": -older_than_s}))
-
-
-def due_among(connection: Connection, ids: Sequence[str]) -> list[Due]:
-    """Those of ``ids`` that are due, in that order."""
-    found = {d.id: d for d in _due(connection.execute(_DUE_AMONG, {"ids": list(ids)}))}
-    return [found[i] for i in dict.fromkeys(ids) if i in found]
-
-
-def _due(rows: Iterable[Row[Any]]) -> list[Due]:
-    return [Due(row.sId, row.iAttempt or 0, row.iSeq or 0) for row in rows]
-
-
 def expired(connection: Connection, limit: int) -> list[Operation]:
     """Rows past ``tExpireAt`` that nobody runs."""
     waiting = [
         m for m in StatusCode if not m.is_terminal and m not in (StatusCode.RUNNING, StatusCode.UNKNOWN)
     ]
     statement = base_select().where(
-        q.sStatus == Status.PENDING.value, _code_in(waiting), q.tExpireAt <= db_now()
+        q.sStatus == Status.PENDING.value, code_in(waiting), q.tExpireAt <= db_now()
     )
     return [to_operation(row) for row in connection.execute(statement.limit(limit))]
 
@@ -145,7 +88,20 @@ def lapsed(connection: Connection, limit: int) -> list[Operation]:
     """Rows whose lease ended while running or while being looked up."""
     held = (StatusCode.RUNNING, StatusCode.UNKNOWN)
     statement = base_select().where(
-        _code_in(held), q.sStatus == Status.PENDING.value, q.tLeaseUntil <= db_now()
+        code_in(held), q.sStatus == Status.PENDING.value, q.tLeaseUntil <= db_now()
+    )
+    return [to_operation(row) for row in connection.execute(statement.order_by(q.tLeaseUntil).limit(limit))]
+
+
+def held_at(connection: Connection, place: str, limit: int) -> list[Operation]:
+    """Rows with a running lease whose fencing token was given to a process of ``place``; none for the empty place."""
+    if not place:
+        return []
+    statement = base_select().where(
+        code_in((StatusCode.RUNNING, StatusCode.UNKNOWN)),
+        q.sStatus == Status.PENDING.value,
+        q.tLeaseUntil > db_now(),
+        q.sLeaseToken.startswith(f"{place}.", autoescape=True),
     )
     return [to_operation(row) for row in connection.execute(statement.order_by(q.tLeaseUntil).limit(limit))]
 
@@ -172,7 +128,7 @@ def move(
     """
     source = operation.status_code
     rule = transition(verb, source, target)
-    guard = [q.sId == operation.id, q.sStatus == operation.status, _code_is(source or target)]
+    guard = [q.sId == operation.id, q.sStatus == operation.status, code_is(source or target)]
     if rule.leased:
         if not token:
             raise ValueError(f"{verb} needs the fencing token")
@@ -259,7 +215,7 @@ def claim(connection: Connection, ids: Sequence[str], token: str, lease_s: float
 
 _RENEW = (
     update(op_queue)
-    .where(q.sId.in_(_IDS), q.sLeaseToken == bindparam("token"), _code_is(StatusCode.RUNNING))
+    .where(q.sId.in_(_IDS), q.sLeaseToken == bindparam("token"), code_is(StatusCode.RUNNING))
     .values(tLeaseUntil=db_now_plus(bindparam("lease_s")))
 )
 
@@ -299,7 +255,7 @@ def take_over(connection: Connection, operation: Operation, new_token: str, leas
         )
     statement = (
         update(op_queue)
-        .where(q.sId == operation.id, _code_is(StatusCode.UNKNOWN), q.sLeaseToken == operation.lease_token)
+        .where(q.sId == operation.id, code_is(StatusCode.UNKNOWN), q.sLeaseToken == operation.lease_token)
         .values(lease)
     )
     return connection.execute(statement).rowcount == 1

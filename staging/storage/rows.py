@@ -1,11 +1,13 @@
-"""How a row of ``ai_op_queue``, or of its archive, becomes an ``Operation``: the one mapping of columns to fields."""
+"""How a row of ``ai_op_queue``, or of its archive, becomes an ``Operation``: the one mapping of columns, and codes in SQL."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Column, Row, Select, Table, select
+from sqlalchemy import Column, ColumnElement, Row, Select, Table, literal_column, select
 
+from staging.contracts.status import StatusCode
 from staging.domain.identity import Tenant
 from staging.domain.operation import Operation
 from staging.storage.tables import op_queue
@@ -99,3 +101,14 @@ def to_operation(row: Row[Any]) -> Operation:
     return Operation(
         tenant=Tenant(row.sBrandsId or "", row.sSubsidiaryId or ""), maker=row.sMakePerson or "", **values
     )
+
+
+def code_is(code: StatusCode) -> ColumnElement[bool]:
+    """Spelled as a literal so that partial indexes match (tables.py)."""
+    same: ColumnElement[bool] = q.iStatusCode == literal_column(str(int(code)))
+    return same
+
+
+def code_in(codes: Sequence[StatusCode]) -> ColumnElement[bool]:
+    among: ColumnElement[bool] = q.iStatusCode.in_([literal_column(str(int(c))) for c in codes])
+    return among

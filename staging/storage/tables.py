@@ -191,6 +191,8 @@ def _partial(name: str, *columns: Any, where: str) -> None:
 
 
 _partial("ix_ai_op_queue_due", _c.iPriority.desc(), _c.tCreateDate, _c.sId, where='"iStatusCode" = 100')
+_TURN = (_c.sBrandsId, _c.sSubsidiaryId, _c.iPriority, _c.tCreateDate, _c.sId)  # tenants take turns (due.py)
+_partial("ix_ai_op_queue_turn", *_TURN, where='"iStatusCode" = 100')
 _partial("ix_ai_op_queue_lease", _c.tLeaseUntil, where='"iStatusCode" IN (101, 102)')
 _partial("ix_ai_op_queue_waiting", _c.tNotBefore, where='"iStatusCode" = 105')
 _partial("ix_ai_op_queue_expiry", _c.tExpireAt, where='"sStatus" = \'pending\' AND "tExpireAt" IS NOT NULL')
@@ -204,6 +206,7 @@ _partial(
     where="\"sStatus\" = 'pending'",
 )
 Index("ix_ai_op_queue_due_my", _c.iStatusCode, _c.tCreateDate, _c.sId).ddl_if(callable_=_MYSQL_FAMILY)
+Index("ix_ai_op_queue_turn_my", _c.iStatusCode, *_TURN).ddl_if(callable_=_MYSQL_FAMILY)
 Index("ix_ai_op_queue_lease_my", _c.iStatusCode, _c.tLeaseUntil).ddl_if(callable_=_MYSQL_FAMILY)
 Index("ix_ai_op_queue_expiry_my", _c.sStatus, _c.tExpireAt).ddl_if(callable_=_MYSQL_FAMILY)
 Index("ix_ai_op_queue_maker", _c.sBrandsId, _c.sSubsidiaryId, _c.sMakePerson, _c.sStatus, _c.tCreateDate)

@@ -97,12 +97,11 @@ def test_kill_9_at_every_window_loses_nothing_and_doubles_nothing(
     world.confirm(*rows)
     wait_for_the_end(world, each_time=mourning)
     # A long batch, whose leases are renewed on the way; the first round's kills have made all batches short.
-    slow = world.row({"do": "sleep", "ms": 1800})
-    world.confirm(slow, *(world.row() for _ in range(3)))
+    world.confirm(*(world.row({"do": "sleep", "ms": 400}) for _ in range(6)))
     wait_for_the_end(world, each_time=mourning)
     assert fired(folder) == set(WINDOWS)
     verdict = world.oracle.verdict().require_sound()
-    assert verdict.codes == {200: 10, 422: 1}
+    assert verdict.codes == {200: 12, 422: 1}
     assert max(world.read(i).attempt for i in world.oracle.accepted) > 1
 
 
@@ -159,22 +158,3 @@ def test_the_soft_time_limit_ends_an_operation_that_takes_too_long_and_the_worke
     wait_for_the_end(world)
     assert (world.code(slow), world.code(quick)) == (C.TIMED_OUT, C.EXECUTED)
     world.oracle.verdict().require_sound()
-
-
-def test_a_payload_that_kills_its_worker_runs_out_of_attempts_and_everything_else_flows(
-    open_world: MakeWorld, start_mortal_worker: StartWorker, start_beat: StartBeat, flag: Callable[[str], str]
-) -> None:
-    world = open_world("postgresql", shared=False)
-    start_mortal_worker(world.env)
-    start_beat(world.env)
-    deadly = world.row({"do": "append", "file": flag("starts")}, {"do": "signal", "name": "SIGKILL"})
-    world.confirm(deadly, *(world.row() for _ in range(4)))
-
-    def lapse_once_it_has_killed() -> None:
-        if any(world.read(i).status_code is C.RUNNING for i in world.oracle.accepted):
-            lapse_what_the_dead_hold(world)
-
-    wait_for_the_end(world, each_time=lapse_once_it_has_killed)
-    assert len(Path(flag("starts")).read_bytes()) == world.settings.max_attempts
-    assert world.code(deadly.id) is C.UNEXPECTED
-    assert world.oracle.verdict().require_sound().codes == {200: 4, 500: 1}

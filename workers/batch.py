@@ -1,0 +1,79 @@
+"""Claimed operations that wait for their turn in one process; while one of them runs long, the others go back."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from staging.domain.operation import Operation
+
+_Rest = Callable[[Sequence[Operation]], None]
+
+
+class Batch:
+    """One thread takes operations from it, another may take away what has not begun."""
+
+    def __init__(self, operations: Sequence[Operation]) -> None:
+        self._waiting = deque(operations)
+        self._lock = threading.Lock()
+        self.begun_at = time.monotonic()
+
+    def take(self) -> Operation | None:
+        """The next one to run, None at the end."""
+        with self._lock:
+            self.begun_at = time.monotonic()
+            return self._waiting.popleft() if self._waiting else None
+
+    def waiting(self) -> list[Operation]:
+        with self._lock:
+            return list(self._waiting)
+
+    def take_rest(self, if_begun_before: float | None = None) -> list[Operation]:
+        """All that have not begun, and with ``if_begun_before`` (monotonic seconds) only if the current one has since
+        then been running."""
+        with self._lock:
+            if if_begun_before is not None and self.begun_at > if_begun_before:
+                return []
+            rest = list(self._waiting)
+            self._waiting.clear()
+            return rest
+
+
+class Watcher:
+    """A thread that gives back the rest of a batch whose current operation takes over ``patience_s``.
+
+    Whoever is handed back is claimed by another process at once instead of waiting for this one. What ``give_back``
+    cannot release keeps its lease and lapses. ``patience_s`` None: nothing goes back.
+    """
+
+    def __init__(self, patience_s: float | None, give_back: _Rest) -> None:
+        self._patience_s, self._give_back = patience_s, give_back
+        self._batch: Batch | None = None
+        self._busy = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def watch(self, batch: Batch) -> None:
+        if self._patience_s is None:
+            return
+        self._batch = batch
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(
+                target=self._run, args=(self._patience_s,), name="batch-watcher", daemon=True
+            )
+            self._thread.start()
+        self._busy.set()
+
+    def done(self) -> None:
+        self._busy.clear()
+        self._batch = None
+
+    def _run(self, patience_s: float) -> None:
+        while self._busy.wait():
+            batch = self._batch
+            if batch is not None:
+                rest = batch.take_rest(if_begun_before=time.monotonic() - patience_s)
+                if rest:
+                    self._give_back(rest)
+            time.sleep(patience_s / 2)
