@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -9,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from staging.domain.operation import Operation
 
+log = logging.getLogger(__name__)
 _Rest = Callable[[Sequence[Operation]], None]
 
 
@@ -75,5 +77,12 @@ class Watcher:
             if batch is not None:
                 rest = batch.take_rest(if_begun_before=time.monotonic() - patience_s)
                 if rest:
-                    self._give_back(rest)
+                    self._give_back_or_lapse(rest)
             time.sleep(patience_s / 2)
+
+    def _give_back_or_lapse(self, rest: Sequence[Operation]) -> None:
+        try:
+            self._give_back(rest)
+        except Exception:
+            # The thread must live on for the next batch; these rows' leases lapse.
+            log.exception("%d operations could not be handed back", len(rest))

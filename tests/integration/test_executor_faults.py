@@ -153,7 +153,9 @@ def test_an_operation_that_ends_its_process_every_time_runs_out_of_attempts(worl
     world.oracle.verdict().require_sound()
 
 
-def test_a_long_batch_renews_the_leases_of_those_that_still_wait(world: World, flag: Flag) -> None:
+def test_a_long_batch_renews_the_leases_of_those_that_still_wait(make_world: MakeWorld, flag: Flag) -> None:
+    world = make_world(hand_back_after_s="60")
+    world.wipe()
     slow = [
         world.stage({"do": "sleep", "ms": 400}) for _ in range(5)
     ]  # together more than a third of a lease
