@@ -1,4 +1,4 @@
-"""How a row of ``ai_op_queue``, or of its archive, becomes an ``Operation``: the one mapping of columns, and codes in SQL."""
+"""How a row of ``ai_op_queue``, or of its archive, becomes an ``Operation``; codes in SQL."""
 
 from __future__ import annotations
 
