@@ -12,8 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from staging.cli.console import Exit, pick, say
-from staging.contracts.error import ErrorCode
-from staging.domain.errors import OpstageError
 from staging.domain.identity import Tenant
 from staging.settings import get_settings
 
@@ -103,21 +101,12 @@ def head(as_json: _Json = False) -> None:
 def _log() -> Iterator[Any]:
     """A read-only connection on the queue's database, as one snapshot."""
     from staging.bootstrap import open_engine
-    from staging.storage.probe import has_queue_tables
     from staging.storage.unit_of_work import QueueStore
 
     settings = get_settings()
     store = QueueStore(open_engine(settings, settings.database_url, "opstage-audit"))
     try:
         with store.read() as connection:
-            if not has_queue_tables(connection):
-                raise OpstageError(
-                    ErrorCode.UNAVAILABLE,
-                    text={
-                        "zh": "队列数据库中还没有 Opstage 的表，请先执行 opstage db upgrade",
-                        "en": "The queue's database has no tables of Opstage yet: run opstage db upgrade",
-                    },
-                )
             yield connection
     finally:
         store.close()

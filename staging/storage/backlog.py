@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, and_, case, func, literal_column, select
+from sqlalchemy import ColumnElement, Connection, and_, case, exists, func, literal_column, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from staging.contracts.status import Status, StatusCode
@@ -13,7 +13,7 @@ from staging.storage.dberrors import DbFailure, classify_db_error
 from staging.storage.dialect import db_now
 from staging.storage.due import IS_DUE
 from staging.storage.engine import make_engine, read_connection
-from staging.storage.tables import op_event, op_queue
+from staging.storage.tables import op_dependency, op_event, op_queue
 
 q, e = op_queue.c, op_event.c
 
@@ -44,10 +44,16 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """``counts`` None: too many rows to count in time."""
+    """``counts`` None: too many rows to count in time.
+
+    ``uncoded``: rows 'pending' without a code, which nothing ever moves. ``unswept_s``: for how many seconds the oldest
+    of the rows that only the sweeper moves on (a lapsed lease, an expiry or a planned time that is over) waits for it.
+    """
 
     counts: list[CodeCount] | None
     backlog: Backlog
+    uncoded: int
+    unswept_s: float | None
 
 
 _SINCE = case((q.tNotBefore > q.tCreateDate, q.tNotBefore), else_=q.tCreateDate)
@@ -62,6 +68,45 @@ _UNKNOWN = (
 _LAPSED = select(
     func.count().label("rows"), func.min(q.tLeaseUntil).label("since"), db_now().label("now")
 ).where(q.iStatusCode == literal_column(str(int(StatusCode.RUNNING))), q.tLeaseUntil <= db_now())
+
+
+# Literal as well, for the same reason.
+_PENDING = q.sStatus == literal_column(f"'{Status.PENDING.value}'")
+_UNCODED = select(func.count()).select_from(op_queue).where(_PENDING, q.iStatusCode.is_(None))
+
+
+def _code(code: StatusCode) -> ColumnElement[int]:
+    return literal_column(str(int(code)))
+
+
+_HELD = [_code(StatusCode.RUNNING), _code(StatusCode.UNKNOWN)]
+_UNSWEPT = (
+    select(func.min(q.tLeaseUntil).label("since"), db_now().label("now")).where(
+        q.iStatusCode.in_(_HELD), q.tLeaseUntil <= db_now()
+    ),
+    select(func.min(q.tExpireAt).label("since"), db_now().label("now")).where(
+        _PENDING,
+        q.tExpireAt <= db_now(),
+        q.iStatusCode.not_in(_HELD),
+    ),
+    select(func.min(q.tNotBefore).label("since"), db_now().label("now")).where(
+        q.iStatusCode == _code(StatusCode.WAITING_OTHER),
+        _PENDING,
+        q.tNotBefore <= db_now(),
+        ~exists().where(op_dependency.c.sOpId == q.sId),
+    ),
+)
+
+
+def uncoded(connection: Connection) -> int:
+    """Rows 'pending' whose code is NULL."""
+    return int(connection.execute(_UNCODED).scalar_one())
+
+
+def unswept_s(connection: Connection) -> float | None:
+    """Seconds since when the sweeper should have moved a row on; None where it has nothing to do."""
+    ages = [_age_s(row.since, row.now) for row in (connection.execute(one).one() for one in _UNSWEPT)]
+    return max((age for age in ages if age is not None), default=None)
 
 
 def counts(connection: Connection) -> list[CodeCount]:
@@ -108,12 +153,13 @@ def look_at_rows(url: str, statement_timeout_s: float = 2.0) -> Rows:
     try:
         with read_connection(engine) as connection:
             ages = backlog(connection)
+            found = (uncoded(connection), unswept_s(connection))
         try:
             with read_connection(engine) as connection:
-                return Rows(counts(connection), ages)
+                return Rows(counts(connection), ages, *found)
         except SQLAlchemyError as error:
             if classify_db_error(error) is not DbFailure.STATEMENT_TIMEOUT:
                 raise
-            return Rows(None, ages)
+            return Rows(None, ages, *found)
     finally:
         engine.dispose()

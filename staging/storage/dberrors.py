@@ -30,6 +30,7 @@ class DbFailure(Enum):
     UNIQUE = "unique", False
     INTEGRITY = "integrity", False
     DATA = "data", False
+    SCHEMA = "schema", False  # a table or column is not there
     OTHER = "other", False
 
 
@@ -48,6 +49,8 @@ _SQLSTATE = {
     "57P05": F.CONNECTION_LOST,
     "53300": F.CONNECTION_LOST,
     "23505": F.UNIQUE,
+    "42P01": F.SCHEMA,
+    "42703": F.SCHEMA,
 }
 _SQLSTATE_CLASS = {"08": F.CONNECTION_LOST, "23": F.INTEGRITY, "22": F.DATA}
 
@@ -84,6 +87,7 @@ _MYSQL = {
         F.CONNECTION_LOST,
     ),
     **dict.fromkeys((1062, 1169, 1586), F.UNIQUE),
+    **dict.fromkeys((1054, 1146), F.SCHEMA),
     **dict.fromkeys((1048, 1216, 1217, 1364, 1451, 1452, 3819, 4025), F.INTEGRITY),
     **dict.fromkeys((1153, 1264, 1265, 1292, 1366, 1367, 1406, 1411, 1690, 3140, 3141), F.DATA),
 }
@@ -96,6 +100,7 @@ _SQLITE = {
     sqlite3.SQLITE_MISMATCH: F.DATA,
     sqlite3.SQLITE_TOOBIG: F.DATA,
 }
+_SQLITE_SCHEMA = re.compile(r"^no such (table|column)|^table \w+ has no column named ")
 _SQLITE_UNIQUE = {
     sqlite3.SQLITE_CONSTRAINT_UNIQUE,
     sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY,
@@ -103,6 +108,7 @@ _SQLITE_UNIQUE = {
 }
 
 
+_OURS = re.compile(r"\bai_(op|audit)_")
 # Data too long for column 'sMemo' at row 1; CONSTRAINT `sal_order.jExtra` failed; NOT NULL constraint failed: t.sName
 _REFUSED_BY = re.compile(r"(?:\b[Cc]olumn|CONSTRAINT) [`']((?:\w|\.)+)[`']|constraint failed: ((?:\w|\.)+)$")
 
@@ -132,6 +138,15 @@ def refused_by(error: BaseException) -> str:
     return (found[1] or found[2]) if found else ""
 
 
+def needs_upgrade(error: BaseException) -> bool:
+    """True if a table or column of ours is not there: the database was not brought up to this release."""
+    return (
+        isinstance(error, sa.DBAPIError)
+        and classify_db_error(error) is F.SCHEMA
+        and _OURS.search(error.statement or "") is not None
+    )
+
+
 def is_db_error(error: BaseException) -> bool:
     """True if ``error`` came through SQLAlchemy, so that ``classify_db_error`` says what it means."""
     return isinstance(error, sa.SQLAlchemyError)
@@ -140,6 +155,8 @@ def is_db_error(error: BaseException) -> bool:
 def _of_driver(error: Any) -> DbFailure:
     sqlite_code = getattr(error, "sqlite_errorcode", None)
     if isinstance(sqlite_code, int):
+        if sqlite_code == sqlite3.SQLITE_ERROR and _SQLITE_SCHEMA.match(str(error)):
+            return F.SCHEMA
         return F.UNIQUE if sqlite_code in _SQLITE_UNIQUE else _SQLITE.get(sqlite_code & 0xFF, F.OTHER)
     module, name = type(error).__module__.partition(".")[0], type(error).__name__
     if module == "psycopg":

@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
-from sqlalchemy import Connection, bindparam, inspect, make_url, select, text
+from sqlalchemy import Connection, bindparam, make_url, select, text
 from sqlalchemy.exc import ArgumentError
 
 from staging.storage.dialect import IdString, db_now, is_mysql
 from staging.storage.engine import make_engine, sqlite_path
-from staging.storage.tables import audit_log, metadata
+from staging.storage.tables import metadata
 
 CONNECT_S = 2.0
 STATEMENT_S = 2.0
@@ -99,11 +99,6 @@ def passwords_of(url: str) -> set[str]:
     asked = [parsed.query.get(name, ()) for name in ("password", "passwd", "sslpassword")]
     found = {str(parsed.password or ""), *(v for a in asked for v in ([a] if isinstance(a, str) else a))}
     return found - {""}
-
-
-def has_queue_tables(connection: Connection) -> bool:
-    """True where a migration has been here."""
-    return inspect(connection).has_table(audit_log.name)
 
 
 def database_facts(url: str, ids: Mapping[str, Sequence[str]]) -> DatabaseFacts:

@@ -15,7 +15,7 @@ from staging.contracts.error import ErrorCode
 from staging.domain.errors import Transient
 from staging.domain.operation import Told
 from staging.storage import journal
-from staging.storage.dberrors import DbFailure, classify_db_error
+from staging.storage.dberrors import DbFailure, classify_db_error, needs_upgrade
 from staging.storage.engine import open_connection, read_connection
 
 T = TypeVar("T")
@@ -49,7 +49,10 @@ class UnitOfWork:
 
 
 class QueueStore:
-    """Where the queue lives. Holds the engine; make it after fork."""
+    """Where the queue lives. Holds the engine; make it after fork.
+
+    A database that was not migrated to this release is ``unavailable``, and the error says what to do.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -58,13 +61,13 @@ class QueueStore:
     @contextmanager
     def begin(self) -> Iterator[UnitOfWork]:
         """A transaction that is rolled back unless ``commit`` was called."""
-        with open_connection(self.engine) as connection:
+        with _up_to_date(), open_connection(self.engine) as connection:
             yield UnitOfWork(connection)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A read-only snapshot."""
-        with read_connection(self.engine) as connection:
+        with _up_to_date(), read_connection(self.engine) as connection:
             yield connection
 
     def transact(self, work: Callable[[UnitOfWork], T]) -> tuple[T, list[Told]]:
@@ -104,6 +107,20 @@ class QueueStore:
 
     def close(self) -> None:
         self.engine.dispose()
+
+
+@contextmanager
+def _up_to_date() -> Iterator[None]:
+    try:
+        yield
+    except SQLAlchemyError as error:
+        if not needs_upgrade(error):
+            raise
+        text = {
+            "zh": "队列数据库的表结构不是本版本的，请先执行 opstage db upgrade",
+            "en": "The queue's database does not have this release's tables: run opstage db upgrade",
+        }
+        raise Transient(ErrorCode.UNAVAILABLE, text=text) from error
 
 
 def _was_established(error: SQLAlchemyError) -> bool:

@@ -17,6 +17,7 @@ from staging.bootstrap import open_dispatcher
 from staging.embedded.runtime import announced
 from staging.services.doctor import LIMIT_S, Finding, Level, diagnose
 from staging.settings import Settings
+from staging.storage.backlog import unswept_s
 from staging.storage.dialect import db_now_plus
 from staging.storage.engine import make_engine
 from staging.storage.tables import op_queue
@@ -245,6 +246,49 @@ def test_rows_nobody_moves_on_are_told_with_their_age(migrated: str, redis_url: 
     assert 3600 <= float(found["operations", "oldest_due"].found_text("en").split()[0]) < 3700
     assert found["operations", "unknown"].level is Level.WARNING
     assert found["operations", "lapsed"].level is Level.WARNING
+
+
+def test_rows_without_a_code_and_what_the_sweeper_left_are_told(migrated: str, redis_url: str) -> None:
+    env = {"OPSTAGE_DATABASE_URL": migrated, "OPSTAGE_REDIS_URL": redis_url}
+    clean = look(env)
+    assert [clean["operations", check].level for check in ("uncoded", "sweeper")] == [Level.OK] * 2
+    with engine_of(migrated) as engine, engine.begin() as connection:
+        for _ in range(2):
+            foreign_insert(connection, iStatusCode=None)
+        # Each is the sweeper's alone: workers would not find them due.
+        for code, column in (
+            (101, op_queue.c.tLeaseUntil),
+            (103, op_queue.c.tExpireAt),
+            (105, op_queue.c.tNotBefore),
+        ):
+            op_id = foreign_insert(connection, iStatusCode=code)
+            ago = {101: 40, 103: 3600, 105: 50}[code]
+            row = update(op_queue).where(op_queue.c.sId == op_id)
+            connection.execute(row.values({column: db_now_plus(-ago)}))
+    found = look(env)
+    assert (found["operations", "uncoded"].found, found["operations", "uncoded"].level) == (
+        "2",
+        Level.WARNING,
+    )
+    sweeper = found["operations", "sweeper"]
+    assert sweeper.level is Level.PROBLEM
+    assert 3600 <= float(sweeper.found_text("en").split()[0]) < 3700
+
+
+@pytest.mark.parametrize(("code", "column"), [(101, "tLeaseUntil"), (103, "tExpireAt"), (105, "tNotBefore")])
+def test_each_kind_of_row_that_waits_for_the_sweeper_tells_of_it(
+    sqlite_database: str, code: int, column: str
+) -> None:
+    upgrade(sqlite_database, Tree.QUEUE)
+    with engine_of(sqlite_database) as engine:
+        with engine.begin() as connection:
+            op_id = foreign_insert(connection, iStatusCode=code)
+            row = update(op_queue).where(op_queue.c.sId == op_id)
+            connection.execute(row.values({column: db_now_plus(-60)}))
+        with engine.connect() as connection:
+            age = unswept_s(connection)
+            assert age is not None
+            assert 60 <= age < 120
 
 
 # --- Redis, broker, workers ----------------------------------------------------------------------------------------

@@ -14,6 +14,18 @@ def judge_backlog(section: Section, rows: Rows, settings: Settings) -> None:
     """Add counts by code and the ages that matter (RELIABILITY A14: the oldest due row, not living processes)."""
     _counts(section, rows.counts)
     _ages(section, rows.backlog, settings)
+    _sweeper(section, rows.unswept_s, settings)
+    section.expect(
+        not rows.uncoded,
+        "uncoded",
+        t("状态为 pending 但没有数字代码的行", "rows 'pending' without a numeric code"),
+        str(rows.uncoded),
+        t(
+            "这些行永远不会执行：写入方须同时写 iStatusCode = 100；请补上，或改为其他状态",
+            "Nothing ever runs them: whoever writes them has to write iStatusCode = 100 too. Set it, or another status",
+        ),
+        Level.WARNING,
+    )
 
 
 def _counts(section: Section, counts: list[CodeCount] | None) -> None:
@@ -63,6 +75,22 @@ def _ages(section: Section, backlog: Backlog, settings: Settings) -> None:
         f"{backlog.lapsed}",
         t("确认 opstage beat 在运行：由它触发清扫", "See that opstage beat runs: it triggers the sweeper"),
         Level.WARNING,
+    )
+
+
+def _sweeper(section: Section, unswept_s: float | None, settings: Settings) -> None:
+    """Workers go on with due rows by themselves; what only the sweeper moves tells whether beat runs."""
+    late_s = max(30.0, 10 * settings.sweep_interval_s)
+    section.expect(
+        unswept_s is None or unswept_s <= late_s,
+        "sweeper",
+        t("清扫器最早未处理的行已等待", "oldest row the sweeper has left waits for"),
+        t("没有", "none") if unswept_s is None else _seconds(unswept_s),
+        t(
+            "清扫器似乎没有运行：请启动 opstage beat（以及 opstage worker），并确认连接同一数据库与消息代理",
+            "The sweeper seems not to run: start opstage beat (and opstage worker) on this database and this broker",
+        ),
+        Level.PROBLEM if unswept_s is not None and unswept_s > _STUCK_S else Level.WARNING,
     )
 
 

@@ -19,8 +19,9 @@ from sqlalchemy import (
     Table,
     text,
 )
+from sqlalchemy.exc import DBAPIError
 
-from staging.storage.dberrors import DbFailure, classify_db_error, refused_by
+from staging.storage.dberrors import DbFailure, classify_db_error, needs_upgrade, refused_by
 from staging.storage.dialect import ExactDecimal
 from staging.storage.engine import make_engine
 
@@ -92,7 +93,32 @@ def test_the_column_or_rule_that_refused_is_named_and_no_value_is(rows: Engine) 
 
 
 def test_a_mistake_of_ours_is_other(rows: Engine) -> None:
-    assert _failure(rows, lambda c: c.execute(text("SELECT nothing FROM nowhere"))) is DbFailure.OTHER
+    assert _failure(rows, lambda c: c.execute(text("SELECT FROM WHERE"))) is DbFailure.OTHER
+
+
+@pytest.mark.parametrize(
+    ("statement", "ours"),
+    [
+        ("SELECT missing FROM nowhere", False),
+        ("SELECT x FROM ai_op_queue", True),
+        ("SELECT t.missing FROM (SELECT 1 AS x) t", False),
+        ("DELETE FROM ai_audit_log", True),
+    ],
+)
+def test_a_missing_table_or_column_is_schema_and_told_from_an_erps(
+    rows: Engine, statement: str, ours: bool
+) -> None:
+    errors: list[BaseException] = []
+
+    def run(connection: Connection) -> None:
+        try:
+            connection.execute(text(statement))
+        except DBAPIError as error:
+            errors.append(error)
+            raise
+
+    assert _failure(rows, run) is DbFailure.SCHEMA
+    assert [needs_upgrade(error) for error in errors] == [ours]
     assert not DbFailure.OTHER.is_transient
     assert classify_db_error(KeyError("x")) is DbFailure.OTHER
 
