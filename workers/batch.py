@@ -20,6 +20,7 @@ class Batch:
     def __init__(self, operations: Sequence[Operation]) -> None:
         self._waiting = deque(operations)
         self._lock = threading.Lock()
+        self._one_by_one = False
         self.begun_at = time.monotonic()
 
     def take(self) -> Operation | None:
@@ -27,6 +28,20 @@ class Batch:
         with self._lock:
             self.begun_at = time.monotonic()
             return self._waiting.popleft() if self._waiting else None
+
+    def take_group(self, first: Operation, fits: Callable[[Operation], bool]) -> list[Operation]:
+        """``first`` and those right behind it that ``fits`` takes; ``first`` alone after a ``put_back``."""
+        group = [first]
+        with self._lock:
+            while not self._one_by_one and self._waiting and fits(self._waiting[0]):
+                group.append(self._waiting.popleft())
+        return group
+
+    def put_back(self, group: Sequence[Operation]) -> None:
+        """To the front again; from now on each is run alone."""
+        with self._lock:
+            self._waiting.extendleft(reversed(group))
+            self._one_by_one = True
 
     def waiting(self) -> list[Operation]:
         with self._lock:
@@ -41,6 +56,22 @@ class Batch:
             rest = list(self._waiting)
             self._waiting.clear()
             return rest
+
+
+class Costs:
+    """How long operations of a kind take, learnt from the last ones."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[tuple[str, str], float] = {}
+
+    def note(self, operation: Operation, seconds: float) -> None:
+        kind = (operation.command_type, operation.form_id)
+        known = self._seconds.get(kind, seconds)
+        self._seconds[kind] = max(seconds, (known + seconds) / 2)  # slow once, slow for a while
+
+    def of(self, operation: Operation) -> float:
+        """Seconds, infinite for a kind never seen."""
+        return self._seconds.get((operation.command_type, operation.form_id), float("inf"))
 
 
 class Watcher:

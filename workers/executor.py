@@ -7,25 +7,22 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from staging import failpoints
-from staging.contracts.error import ErrorCode
-from staging.domain.canonical import payload_hash
-from staging.domain.errors import OpstageError, Refused, Transient
-from staging.domain.intake import load_json, parse_json, require_object
+from staging.domain.errors import OpstageError, Transient
 from staging.domain.operation import Operation, Told
-from staging.domain.ports import ErpAdapter, ErpTransaction, Execution
-from staging.domain.seal import is_altered, is_sealed
-from staging.services.access import route_of
+from staging.domain.ports import ErpAdapter
 from staging.services.tell import Teller
 from staging.settings import Settings
 from staging.storage import due, operations
 from staging.storage.unit_of_work import QueueStore, UnitOfWork
 from workers.admission import Admission
-from workers.batch import Batch, Watcher
+from workers.attempt import Attempt
+from workers.batch import Batch, Costs, Watcher
+from workers.group import Group
 from workers.holder import new_token
-from workers.outcomes import Done, failed, from_ledger, interrupted, ledger_result, refused, succeeded
+from workers.outcomes import Done, failed, interrupted, refused
 from workers.reconciler import Reconciler
 from workers.writeback import LeaseLost, back_off, release, write_back
 
@@ -47,6 +44,8 @@ class Executor:
         self._store, self._adapter, self._teller, self._settings = store, adapter, teller, settings
         self._reconciler, self._time_limit = reconciler, time_limit
         self._admission = Admission(store, adapter, teller, settings)
+        self._attempt, self._costs = Attempt(adapter, settings), Costs()
+        self._group = Group(adapter, self._attempt, self._costs)
         # On SQLite the one that runs long has the only write lock: others would gain nothing by going back.
         one_writer = settings.database_url.startswith("sqlite")
         self._watcher = Watcher(None if one_writer else settings.hand_back_after_s, self._release)
@@ -83,7 +82,11 @@ class Executor:
                     self._renew([operation, *batch.waiting()])
                     claimed_at = time.monotonic()
                 unbegun = []
-                self._run(operation)
+                group = batch.take_group(operation, self._fits(operation))
+                if len(group) > 1:
+                    self._run_group(group, batch)
+                else:
+                    self._run(operation)
         except BaseException:
             self._release([*unbegun, *batch.take_rest()])
             raise
@@ -125,11 +128,12 @@ class Executor:
         """One attempt. Raises only what must end the task: the time limit and the process's own end."""
         in_commit = False
         told: list[Told] = []
+        begun_at = time.monotonic()
         try:
-            execution = self._execution(operation)
+            execution = self._attempt.execution(operation)
             with self._adapter.transaction() as tx:
                 failpoints.reached("W5", operation.id)
-                done = self._apply(tx, operation, execution)
+                done = self._attempt.apply(tx, operation, execution)
                 failpoints.reached("W6", operation.id)
                 if self._settings.shared_database:
                     unit = UnitOfWork(tx.connection)
@@ -154,6 +158,7 @@ class Executor:
             if isinstance(error, self._time_limit) or not isinstance(error, Exception):
                 raise
             return
+        self._costs.note(operation, time.monotonic() - begun_at)
         failpoints.reached("W8", operation.id)
         if self._settings.shared_database:
             self._teller.committed(told)
@@ -161,54 +166,42 @@ class Executor:
             self._end(operation, done)
         failpoints.reached("W10", operation.id)
 
-    def _execution(self, operation: Operation) -> Execution:
-        limits = self._settings.payload_limits
+    def _fits(self, first: Operation) -> Callable[[Operation], bool]:
+        """Which operations may share the transaction of ``first``: the tenant's own, quick ones, for a short while."""
+        left_s = self._settings.group_commit_s
+        if not self._settings.shared_database or not left_s:
+            return lambda _: False
 
-        def parsed(text: str | None) -> dict[str, object] | None:
-            return require_object(parse_json(text, max_bytes=20_000_000, max_depth=64)) if text else None
+        def fits(operation: Operation) -> bool:
+            nonlocal left_s
+            left_s -= self._costs.of(operation)
+            return left_s > 0 and operation.tenant == first.tenant and operation.attempt == 1
 
-        key = self._settings.seal_key.get_secret_value()
-        payload = require_object(parse_json(operation.payload_json, **limits))
-        if payload_hash(payload) != operation.payload_hash or is_altered(operation, key):
-            altered = {"zh": "内容与确认时不一致", "en": "the operation is not what was confirmed"}
-            raise Refused(ErrorCode.VERSION_CONFLICT, text=altered)  # I2: what is executed is what was shown
-        if operation.needs_approval and not operation.approved_by:
-            missing = {"zh": "尚未经他人批准", "en": "nobody has approved it yet"}
-            raise Refused(ErrorCode.FORBIDDEN, text=missing)
-        sealed = is_sealed(operation, key)
-        return Execution(
-            op_id=operation.id,
-            actor=operation.maker_actor,
-            route=route_of(operation),
-            target_bill_id=operation.target_bill_id,
-            payload=payload,
-            source_ref=parsed(operation.source_ref_json),
-            # Sealed, they are our own text of what ERP records hold, to be compared to the character.
-            pins=load_json(operation.pins_json)
-            if sealed and operation.pins_json
-            else parsed(operation.pins_json),
-            target_version=operation.target_version,
-            prepared=sealed,
-            allow_duplicate=operation.allow_duplicate,
-        )
+        return fits if fits(first) else lambda _: False
 
-    def _apply(self, tx: ErpTransaction, operation: Operation, execution: Execution) -> Done:
-        """Ledger row first: a twin waits there, then gets the first result (201)."""
-        ledger, tenant, key = self._adapter.ledger, operation.tenant, operation.idempotency_key
-        entry = ledger.insert_first(
-            tx.connection, tenant, key, operation.id, operation.command_type, operation.payload_hash
-        )
-        if entry is not None:
-            return from_ledger(operation, entry)
-        # Only now, with the ledger row held: a fence set before a lookup found nothing cannot be missed here.
-        # Fences count by the claim's seq, which never goes back; attempts do, when a person retries.
-        if not self._settings.shared_database and ledger.is_fenced(
-            tx.connection, operation.id, operation.seq
-        ):
-            raise LeaseLost(operation.id)
-        outcome = self._adapter.apply(tx, execution)
-        ledger.store_result(tx.connection, tenant, key, ledger_result(outcome))
-        return succeeded(operation, outcome)
+    def _run_group(self, members: Sequence[Operation], batch: Batch) -> None:
+        """Several attempts, one commit. Where that fails they run one by one; raises like ``_run``."""
+        run = self._group.prepare(members)
+        ids = [o.id for o in members]
+        try:
+            told = run.execute()
+        except BaseException as error:
+            ends_task = isinstance(error, self._time_limit) or not isinstance(error, Exception)
+            if run.in_commit:
+                for member in members:
+                    self._broke(member, error, in_commit=True)
+            elif ends_task:
+                self._release([o for o in members if o is not run.current])
+                self._broke(run.current, error, in_commit=False)
+            else:
+                log.info("%d operations run one by one (%s)", len(members), type(error).__name__)
+                batch.put_back(members)
+            if ends_task:
+                raise
+            return
+        failpoints.reached("W8", *ids)
+        self._teller.committed(told)
+        failpoints.reached("W10", *ids)
 
     def _holds(self, operation: Operation) -> bool:
         """Separate databases: is the lease still ours, just before the ERP's commit? What comes between the two is

@@ -17,7 +17,7 @@ from staging.storage.dberrors import is_db_error
 from staging.storage.unit_of_work import QueueStore, UnitOfWork
 from workers.holder import new_token
 from workers.outcomes import Done, from_ledger, same_content, worn_out
-from workers.writeback import LeaseLost, back_off, write_back
+from workers.writeback import LeaseLost, back_off, resolve
 
 log = logging.getLogger(__name__)
 
@@ -79,9 +79,9 @@ class Reconciler:
 
     def _settle(self, unit: UnitOfWork, operation: Operation, entry: LedgerEntry | None) -> None:
         if entry is not None:
-            write_back(unit, operation, from_ledger(operation, entry), Verb.RESOLVE)
+            resolve(unit, operation, from_ledger(operation, entry))
         elif operation.attempt < operation.max_attempts:
             lost = Done(StatusCode.SUBMITTED, "", again=True)
             back_off(unit, operation, lost, self._settings, Verb.RESOLVE)
         else:
-            write_back(unit, operation, worn_out(operation), Verb.RESOLVE)
+            resolve(unit, operation, worn_out(operation))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from staging.contracts.status import Status, StatusCode
 from staging.domain.identity import Actor, ActorKind
@@ -23,22 +23,44 @@ class LeaseLost(Exception):
     """Somebody else holds the operation now: nothing of this attempt may be committed (I4)."""
 
 
-def write_back(unit: UnitOfWork, operation: Operation, done: Done, verb: Verb = Verb.FINISH) -> None:
-    """Move the operation held under its fencing token to its end. Raises ``LeaseLost``: roll back."""
-    if done.code.status is Status.SUCCESS:
-        changes = {
-            "sResultBillId": done.result_bill_id,
-            "sResultMsg": done.message,
-            "sErrorMsg": None,
-            "sErrorCode": "",
-            "tExecutedDate": db_now(),
-        }
-    else:
-        changes = operations.error_changes(done.message, done.error_code, done.detail)
-    _move(unit, operation, verb, done.code, done.message, changes)
+def write_back(unit: UnitOfWork, operation: Operation, done: Done) -> None:
+    """Move a running operation held under its fencing token to its end. Raises ``LeaseLost``: roll back."""
+    write_back_all(unit, [(operation, done)])
+
+
+def write_back_all(unit: UnitOfWork, ends: Sequence[tuple[Operation, Done]]) -> None:
+    """``write_back`` of several in a few statements. Raises ``LeaseLost`` where one of them is held no more."""
+    rows = [operations.End(o, done.code, _columns(done)) for o, done in ends]
+    if not operations.finish(unit.connection, rows):
+        raise LeaseLost(", ".join(o.id for o, _ in ends))
+    unit.touch(*(o.id for o, _ in ends))
+    audit.append(unit.connection, [_entry(o, done) for o, done in ends])
+
+
+def resolve(unit: UnitOfWork, operation: Operation, done: Done) -> None:
+    """Move an operation of unknown outcome to its end. Raises ``LeaseLost``: roll back."""
+    _move(unit, operation, Verb.RESOLVE, done.code, done.message, _columns(done))
+    audit.append(unit.connection, [_entry(operation, done)])
+
+
+def _columns(done: Done) -> dict[str, object]:
+    if done.code.status is not Status.SUCCESS:
+        failure = operations.error_changes(done.message, done.error_code, done.detail)
+        return {"sResultBillId": None, "sResultMsg": None, **failure}
+    return {
+        "sResultBillId": done.result_bill_id,
+        "sResultMsg": done.message,
+        "sErrorMsg": None,
+        "sErrorCode": "",
+        "jErrorDetail": None,
+        "tExecutedDate": db_now(),
+    }
+
+
+def _entry(operation: Operation, done: Done) -> audit.AuditEntry:
     actor = Actor(operation.tenant, f"worker@{_HOST}", ActorKind.SYSTEM)
     detail = {"code": int(done.code), "attempt": operation.attempt, "resultBillId": done.result_bill_id}
-    audit.append(unit.connection, [audit.AuditEntry(actor, "execute", operation.id, detail)])
+    return audit.AuditEntry(actor, "execute", operation.id, detail)
 
 
 def back_off(

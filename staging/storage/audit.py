@@ -57,7 +57,14 @@ def entry_hash(values: Mapping[str, Any]) -> str:
 
 _LOCK = update(audit_head).where(h.sChain == bindparam("chain")).values(iSeq=h.iSeq + bindparam("count"))
 _HEAD = select(h.iSeq, h.sHash, db_now().label("now")).where(h.sChain == bindparam("chain"))
+_HOLD = select(h.iSeq).where(h.sChain == bindparam("chain")).with_for_update()
 _NEW_HEAD = update(audit_head).where(h.sChain == bindparam("chain")).values(sHash=bindparam("hash"))
+
+
+def hold(connection: Connection, tenant: Tenant) -> None:
+    """Keep other writers of the tenant's chain waiting from now on, for a transaction that will append."""
+    if connection.dialect.name != "sqlite":  # there BEGIN IMMEDIATE has done it
+        connection.execute(_HOLD, {"chain": chain_of(tenant)})
 
 
 def append(connection: Connection, entries: Sequence[AuditEntry]) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import BindParameter, Connection, and_, bindparam, insert, select
+from sqlalchemy import BindParameter, ColumnElement, Connection, Insert, and_, bindparam, case, insert, select
 
 from staging.contracts.event import OperationEvent
+from staging.contracts.status import Status
 from staging.domain.identity import Actor
 from staging.domain.lifecycle import Verb
 from staging.domain.operation import Told, event_payload
@@ -19,33 +21,26 @@ from staging.storage.tables import op_event, op_event_archive, op_queue
 q, e = op_queue.c, op_event.c
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 
-# The event copies seq, status and code from the row just written: the two cannot disagree.
-_RECORD = insert(op_event).from_select(
-    [
-        "sOpId",
-        "iSeq",
-        "sVerb",
-        "sStatus",
-        "iStatusCode",
-        "iAttempt",
-        "sMessage",
-        "sActor",
-        "sActorKind",
-        "tCreateDate",
-    ],
-    select(
-        q.sId,
-        q.iSeq,
-        bindparam("verb", type_=e.sVerb.type),
-        q.sStatus,
-        q.iStatusCode,
-        q.iAttempt,
-        bindparam("message", type_=e.sMessage.type),
-        bindparam("actor", type_=e.sActor.type),
-        bindparam("kind", type_=e.sActorKind.type),
-        db_now(),
-    ).where(q.sId.in_(_IDS)),
-)
+
+def _record(message: ColumnElement[Any]) -> Insert:
+    """The event copies seq, status and code from the row just written: the two cannot disagree."""
+    values: dict[str, Any] = {
+        "sOpId": q.sId,
+        "iSeq": q.iSeq,
+        "sVerb": bindparam("verb", type_=e.sVerb.type),
+        "sStatus": q.sStatus,
+        "iStatusCode": q.iStatusCode,
+        "iAttempt": q.iAttempt,
+        "sMessage": message,
+        "sActor": bindparam("actor", type_=e.sActor.type),
+        "sActorKind": bindparam("kind", type_=e.sActorKind.type),
+        "tCreateDate": db_now(),
+    }
+    return insert(op_event).from_select(list(values), select(*values.values()).where(q.sId.in_(_IDS)))
+
+
+_RECORD = _record(bindparam("message", type_=e.sMessage.type))
+_RECORD_END = _record(case((q.sStatus == Status.SUCCESS.value, q.sResultMsg), else_=q.sErrorMsg))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +74,12 @@ def record(
                 "kind": actor.kind.value if actor else "system",
             },
         )
+
+
+def record_ends(connection: Connection, ids: Sequence[str]) -> None:
+    """``record`` of rows that a worker has just brought to their end: the message is what the row now says."""
+    parameters = {"ids": list(ids), "verb": Verb.FINISH.value, "actor": "", "kind": "system"}
+    connection.execute(_RECORD_END, parameters)
 
 
 def events(

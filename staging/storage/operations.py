@@ -6,6 +6,7 @@ throughout.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
@@ -211,6 +212,56 @@ def claim(connection: Connection, ids: Sequence[str], token: str, lease_s: float
     claimed = {row.id: to_operation(row) for row in rows}
     journal.record(connection, sorted(claimed), Verb.CLAIM)
     return [claimed[i] for i in dict.fromkeys(ids) if i in claimed]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A running operation's end: ``code``, and the values of the columns that say how it went (``tExecutedDate`` is
+    set by the statement)."""
+
+    operation: Operation
+    code: StatusCode
+    columns: Mapping[str, Any]
+
+
+_END_COLUMNS = (q.sResultBillId, q.sResultMsg, q.sErrorMsg, q.sErrorCode, q.jErrorDetail)
+_FINISH = (
+    update(op_queue)
+    .where(
+        q.sId == bindparam("id"),
+        q.sStatus == Status.PENDING.value,
+        code_is(StatusCode.RUNNING),
+        q.sLeaseToken == bindparam("token"),
+    )
+    .values(
+        {
+            q.sStatus: bindparam("to_status"),
+            q.iStatusCode: bindparam("to_code"),
+            q.iSeq: q.iSeq + 1,
+            q.sLeaseToken: None,
+            q.tLeaseUntil: None,
+            q.tExecutedDate: db_now(),
+            **{column: bindparam(f"to_{column.name}", type_=column.type) for column in _END_COLUMNS},
+        }
+    )
+)
+
+
+def finish(connection: Connection, ends: Sequence[End]) -> bool:
+    """Compare-and-set all of ``ends`` from 101, each under its operation's fencing token, with their events.
+
+    Returns False where one is no longer held: the transaction is to be rolled back.
+    """
+    rows = []
+    for end in ends:
+        transition(Verb.FINISH, StatusCode.RUNNING, end.code)
+        row: dict[str, Any] = {"id": end.operation.id, "token": end.operation.lease_token}
+        row |= {"to_status": end.code.status.value, "to_code": int(end.code)}
+        rows.append(row | {f"to_{column.name}": end.columns[column.name] for column in _END_COLUMNS})
+    if connection.execute(_FINISH, rows).rowcount != len(ends):
+        return False
+    journal.record_ends(connection, [end.operation.id for end in ends])
+    return True
 
 
 _RENEW = (

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, inspect
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from staging.contracts.error import ErrorCode
-from staging.domain.errors import Transient
+from staging.domain.errors import OpstageError, Transient
 from staging.domain.operation import Told
 from staging.storage import journal
 from staging.storage.dberrors import DbFailure, classify_db_error, needs_upgrade
@@ -46,6 +46,18 @@ class UnitOfWork:
         self.committing = True
         self.connection.commit()
         self.told = told
+
+
+@contextmanager
+def savepoint(connection: Connection) -> Iterator[None]:
+    """What is done inside is undone if an ``OpstageError`` gets out; a database error leaves all to the transaction."""
+    nested = connection.begin_nested()
+    try:
+        yield
+    except OpstageError:
+        nested.rollback()
+        raise
+    nested.commit()
 
 
 class QueueStore:

@@ -11,6 +11,7 @@ from staging.bootstrap import open_engine
 from staging.domain.identity import new_id
 from staging.domain.operation import Operation
 from staging.storage import operations
+from staging.storage.due import in_turn
 from staging.storage.unit_of_work import QueueStore
 from tests.benchmarks.arms import ARMS
 from tests.benchmarks.arms.base import Run
@@ -87,10 +88,10 @@ def _looked(place: Bench, name: str, n: int) -> tuple[float, float]:
         for _ in range(min(_CLAIMS, n // _BATCH)):
             start = time.perf_counter()
             with store.read() as connection:
-                due = operations.due(connection, _BATCH)
+                _, found = in_turn(connection, None, _BATCH)
             dues.append(time.perf_counter() - start)
             start = time.perf_counter()
-            claimed = _claim(store, [d.id for d in due])
+            claimed = _claim(store, [d.id for d in found])
             claims.append(time.perf_counter() - start)
             if len(claimed) != _BATCH:
                 raise WrongOutcome(f"{len(claimed)} of {_BATCH} claimed")
