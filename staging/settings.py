@@ -118,6 +118,10 @@ class Settings(BaseSettings):
     introspect_url: str = Field(default="", description="introspect: the ERP's whoami; gets the bearer token")
     introspect_cache_s: float = Field(default=30.0, ge=0, le=30.0)
     rate_limit: str = Field(default="600/minute", description="requests per credential, e.g. 600/minute")
+    failed_credential_limit: str = Field(
+        default="30/minute", description="credentials that are none, per client address"
+    )
+    streams_per_credential: int = Field(default=50, ge=1, description="open at the same time")
     body_max_bytes: int = Field(default=2_000_000, gt=0)
     stream_heartbeat_s: float = Field(default=15.0, gt=0)
 

@@ -6,9 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
-from limits import parse as parse_rate
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
 
 from staging.api import errors, forms, health, operations, preparations, queries, stream
 from staging.api.auth.introspect import IntrospectAuthenticator
@@ -16,6 +13,7 @@ from staging.api.auth.jwt import JwtAuthenticator
 from staging.api.auth.static import StaticAuthenticator
 from staging.api.door import Door
 from staging.api.hub import Hub
+from staging.api.limits import Limits
 from staging.api.pages import native, router as pages
 from staging.bootstrap import open_services
 from staging.domain.credential import Authenticator
@@ -55,8 +53,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.settings = settings
     app.state.authenticator = make_authenticator(settings)
-    app.state.limiter = MovingWindowRateLimiter(MemoryStorage())
-    app.state.rate = parse_rate(settings.rate_limit)
+    app.state.limits = Limits(settings)
     errors.install(app)
     app.add_middleware(Door)
     app.include_router(pages.router)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-import time
 from typing import Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
-from limits import RateLimitItem
-from limits.strategies import MovingWindowRateLimiter
 from starlette.concurrency import run_in_threadpool
 
 from staging.api.body import StrictRoute
+from staging.api.limits import Limits, address_of
 from staging.api.locale import asked_locale
 from staging.bootstrap import Services
 from staging.contracts.error import ErrorCode
@@ -37,9 +35,8 @@ class GuardedRoute(StrictRoute):
         credential cannot be verified just now.
         """
         token = token_of(request)
-        authenticator: Authenticator = request.app.state.authenticator
-        verified = await run_in_threadpool(authenticator.authenticate, token)
-        _limit(request, verified)
+        verified = await run_in_threadpool(verify, request, token)
+        limits_of(request).request(verified.token_id)
         request.state.credential = verified.speaking(asked_locale(request) or verified.actor.locale)
         request.state.token = token
 
@@ -71,12 +68,16 @@ def same_origin(request: Request) -> None:
         raise Refused(ErrorCode.FORBIDDEN)
 
 
-def _limit(request: Request, verified: Credential) -> None:
-    limiter: MovingWindowRateLimiter = request.app.state.limiter
-    item: RateLimitItem = request.app.state.rate
-    if not limiter.hit(item, verified.token_id):
-        left_s = limiter.get_window_stats(item, verified.token_id).reset_time - time.time()
-        raise Refused(ErrorCode.RATE_LIMITED, {"retry_after": max(1, round(left_s))})
+def limits_of(request: Request) -> Limits:
+    found: Limits = request.app.state.limits
+    return found
+
+
+def verify(request: Request, token: str) -> Credential:
+    """The credential of ``token``, by whatever way ``OPSTAGE_AUTH`` names. Raises unauthenticated, rate_limited,
+    unavailable."""
+    authenticator: Authenticator = request.app.state.authenticator
+    return limits_of(request).verify(authenticator, token, address_of(request))
 
 
 def services(request: Request) -> Services:

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Header, Query, Request
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
-from staging.api.context import ActorDep, CredentialDep, GuardedRoute, ServicesDep
+from staging.api.context import ActorDep, CredentialDep, GuardedRoute, ServicesDep, limits_of
 from staging.api.errors import RESPONSES, outage
 from staging.api.hub import Bell, Hub, channel_of
 from staging.contracts.operation import OperationEntry
@@ -73,7 +73,7 @@ async def status(
             operation = await run_in_threadpool(services.inspect.get, actor, op_id)
             left_s = deadline - time.monotonic()
             if operation.seq > after or left_s <= 0 or hub.closing:
-                return status_of(operation)
+                return status_of(operation, actor.locale)
             await bell.wait(min(left_s, _LOOK_S))
 
 
@@ -157,9 +157,17 @@ def _stream(
                         count(one)
                         yield _event(one, place())
 
+    limits, token_id = limits_of(request), request.state.credential.token_id
+    limits.require_stream(token_id)
+
+    async def counted() -> AsyncIterator[ServerSentEvent]:
+        with limits.stream(token_id):
+            async for event in _patient(events):
+                yield event
+
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     heartbeat_s = request.app.state.settings.stream_heartbeat_s
-    return EventSourceResponse(_patient(events), headers=headers, ping=heartbeat_s, send_timeout=30)
+    return EventSourceResponse(counted(), headers=headers, ping=heartbeat_s, send_timeout=30)
 
 
 async def _patient(events: Callable[[], AsyncIterator[ServerSentEvent]]) -> AsyncIterator[ServerSentEvent]:

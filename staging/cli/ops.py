@@ -16,7 +16,7 @@ from rich.table import Table
 
 from staging.cli.archive import archive
 from staging.cli.console import locale, pick
-from staging.client.api_client import ApiClient
+from staging.client.api_client import ApiClient, ApiRefused
 from staging.contracts.error import ErrorCode
 from staging.domain.errors import Refused
 from staging.settings import get_settings
@@ -29,17 +29,34 @@ _STYLE = {"success": "green", "fail": "red"}
 _WATCHED = 30
 
 
+class NoToken(Refused):
+    """Nobody to act for; the hint says how one becomes somebody."""
+
+    def __init__(self, text: dict[str, str]) -> None:
+        super().__init__(ErrorCode.UNAUTHENTICATED, text=text)
+
+    def hint(self, locale: str) -> str:
+        issue = "opstage token issue --user u-lin --brands B001 --subsidiary S01 --kind person"
+        if locale == "zh":
+            return f"设置一个有效凭证；演示环境：export OPSTAGE_TOKEN=$({issue})"
+        return f"Set one that is valid; for the demo: export OPSTAGE_TOKEN=$({issue})"
+
+
 @contextmanager
 def _api() -> Iterator[ApiClient]:
     settings = get_settings()
     token = settings.token.get_secret_value()
     if not token:
-        raise Refused(
-            ErrorCode.UNAUTHENTICATED,
-            text={"zh": "未设置 OPSTAGE_TOKEN", "en": "OPSTAGE_TOKEN is not set"},
-        )
-    with ApiClient(settings.client_url, token, locale()) as client:
-        yield client
+        raise NoToken({"zh": "未设置 OPSTAGE_TOKEN", "en": "OPSTAGE_TOKEN is not set"})
+    try:
+        with ApiClient(settings.client_url, token, locale()) as client:
+            yield client
+    except ApiRefused as refusal:
+        if refusal.code is not ErrorCode.UNAUTHENTICATED:
+            raise
+        raise NoToken(
+            {"zh": "OPSTAGE_TOKEN 无效或已过期", "en": "OPSTAGE_TOKEN is not valid (any more)"}
+        ) from refusal
 
 
 def _show(value: Any, as_json: bool, render: Any) -> None:

@@ -127,6 +127,7 @@ class Preparation(Wire):
     command_type: str
     auto_execute: bool
     requires_approval: bool
+    conversation_id: str = Field(default="", description="where it was proposed")
     preview: Preview
     items: list[PreparationItem]
 

@@ -7,9 +7,11 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
+from staging.contracts.error import ErrorCode
 from staging.contracts.event import OperationEvent
 from staging.contracts.status import Status, StatusCode
 from staging.domain.identity import Actor, ActorKind, Tenant
+from staging.domain.messages import render
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +84,23 @@ class Operation:
     @property
     def message(self) -> str:
         """What to tell a person now, in the row's language."""
-        if self.status == Status.SUCCESS and self.result_message:
-            return self.result_message
-        if self.status == Status.FAIL and self.error_message:
-            return self.error_message
-        code = self.status_code
-        return code.meaning(self.locale) if code is not None else self.status
+        return self.message_in(self.locale)
+
+    def message_in(self, locale: str) -> str:
+        """The same in a reader's language as far as the words are ours; the ERP's stay as they were written."""
+        kept = {Status.SUCCESS.value: self.result_message, Status.FAIL.value: self.error_message}
+        written, code = kept.get(self.status), self.status_code
+        if code is None:
+            return written or self.status
+        if not written:
+            return code.meaning(locale)
+        meant = code.meaning(self.locale)
+        if written.startswith(meant):  # and maybe a reason in brackets
+            return code.meaning(locale) + written.removeprefix(meant)
+        known = self.error_code in set(ErrorCode) and ErrorCode(self.error_code)
+        if known and written == render(known, {}, self.locale)[0]:
+            return render(known, {}, locale)[0]
+        return written
 
 
 @dataclass(frozen=True, slots=True)

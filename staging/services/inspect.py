@@ -55,7 +55,7 @@ class InspectService:
         while True:
             operation = self.get(actor, op_id)
             if operation.seq > after or time.monotonic() >= deadline:
-                return status_of(operation)
+                return status_of(operation, actor.locale)
             time.sleep(_POLL_S)
 
     def wait_terminal(self, actor: Actor, op_id: str, timeout_s: float) -> Operation:
@@ -80,14 +80,14 @@ class InspectService:
         )
 
 
-def status_of(operation: Operation) -> OperationStatus:
-    """The wire form of an operation's status."""
+def status_of(operation: Operation, locale: str) -> OperationStatus:
+    """The wire form of an operation's status, for a reader of ``locale``."""
     return OperationStatus(
         id=operation.id,
         seq=operation.seq,
         status=operation.status,
         code=operation.code,
-        message=operation.message,
+        message=operation.message_in(locale),
         result_bill_id=operation.result_bill_id,
         link=link_for(operation),
     )

@@ -49,7 +49,7 @@ class PrepareService:
         self._save(snapshot)
         if replaced is not None:
             self._save(replace(replaced, superseded_by=snapshot.preparation_id))
-        return snapshot.to_wire()
+        return snapshot.to_wire(actor.locale)
 
     def prepare_item(self, actor: Actor, item: PrepareItem) -> SnapshotItem:
         """One operation, checked for size and characters before the adapter sees it."""
@@ -88,7 +88,7 @@ class PrepareService:
 
     def get(self, actor: Actor, preparation_id: str) -> Preparation:
         """The preview again."""
-        return self._own(actor, preparation_id).to_wire()
+        return self._own(actor, preparation_id).to_wire(actor.locale)
 
     def drop(self, actor: Actor, preparation_id: str) -> None:
         """Forget a preparation; it can no longer be confirmed."""

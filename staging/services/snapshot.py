@@ -6,9 +6,11 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
+from staging.contracts.error import ErrorCode
 from staging.contracts.preparation import Preparation, PreparationItem, PrepareItem, Preview
 from staging.domain.canonical import fingerprint, payload_hash
 from staging.domain.identity import Actor, Tenant
+from staging.domain.messages import render
 from staging.domain.ports import Prepared, Route
 
 
@@ -20,6 +22,18 @@ class SnapshotItem:
     item: PrepareItem
     prepared: Prepared
     twin: dict[str, Any] | None = None
+
+    def shown(self, locale: str) -> Preview:
+        """The preview; its warning of a probable duplicate in ``locale``."""
+        preview = self.prepared.preview
+        if self.twin is None:
+            return preview
+        code = ErrorCode.POSSIBLE_DUPLICATE
+        message = render(code, self.twin, locale)[0]
+        warnings = [
+            w.model_copy(update={"message": message}) if w.code == code else w for w in preview.warnings
+        ]
+        return preview.model_copy(update={"warnings": warnings})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +74,15 @@ class Snapshot:
             }
         )
 
-    def to_wire(self) -> Preparation:
+    def to_wire(self, locale: str) -> Preparation:
+        """What a reader of ``locale`` is shown."""
         items = [
             PreparationItem(
                 command_type=s.prepared.route.command_type,
                 auto_execute=s.prepared.route.auto_execute,
                 requires_approval=s.prepared.route.requires_approval,
                 payload_hash=payload_hash(s.prepared.payload),
-                preview=s.prepared.preview,
+                preview=s.shown(locale),
             )
             for s in self.items
         ]
@@ -79,6 +94,7 @@ class Snapshot:
             command_type=first.command_type,
             auto_execute=first.auto_execute,
             requires_approval=first.requires_approval,
+            conversation_id=self.conversation_id,
             preview=first.preview,
             items=items,
         )

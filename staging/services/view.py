@@ -25,7 +25,7 @@ def view_of(operation: Operation, locale: str) -> OperationView:
         status=operation.status,
         code=operation.code,
         meaning=code.meaning(locale) if code else operation.status,
-        message=operation.message,
+        message=operation.message_in(locale),
         op_type=operation.op_type,
         command_type=operation.command_type,
         form_id=operation.form_id,

@@ -25,7 +25,16 @@ def test_the_main_job_is_told_and_verified(tmp_path: Path, locale: str) -> None:
         check=False,
     )
     assert result.returncode == 0, result.stdout + result.stderr
-    for mark in ("BJD2", "409", "422", "404", "INSERT INTO ai_op_queue", "kill -9", "102"):
+    for mark in (
+        "BJD2",
+        "409",
+        "422",
+        "404",
+        "INSERT INTO ai_op_queue",
+        "kill -9",
+        "102",
+        "http://127.0.0.1:",
+    ):
         assert mark in result.stdout
     assert "✘" not in result.stdout
     assert result.stdout.count("✔") >= 20

@@ -165,6 +165,7 @@ def open_door(kind: str, redis_url: str, folder: Path, **settings: str) -> Itera
             "OPSTAGE_SWEEP_QUEUE_NAME": f"{folder.name}.sweep",
             "OPSTAGE_SEAL_KEY": "a key of tests",
             "OPSTAGE_RATE_LIMIT": "1000000/minute",
+            "OPSTAGE_FAILED_CREDENTIAL_LIMIT": "1000000/minute",
             **{f"OPSTAGE_{name.upper()}": value for name, value in settings.items()},
         }
         loaded = settings_from(env)

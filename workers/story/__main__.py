@@ -38,6 +38,7 @@ def main() -> int:
             stage.beat()
             story.worker = stage.worker("first")
             preparation_id = story.main_job()
+            story.http_door(preparation_id)
             story.duplicate_confirm(preparation_id)
             story.stale_update()
             story.over_issue()

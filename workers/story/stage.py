@@ -15,9 +15,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+import httpx
 import redis
 
 from staging.bootstrap import Services
+from staging.embedded.spawn import free_port
 from staging.messaging.redis_notifier import user_channel
 from staging.settings import Settings
 from workers.story.narrator import Narrator
@@ -102,6 +104,29 @@ class Stage:
         process = self._start(Process(name, command, self._folder, extra))
         process.wait_ready()
         return process
+
+    def api(self) -> str:
+        """The HTTP door with its page, answering; its address."""
+        port = free_port()
+        url = f"http://127.0.0.1:{port}"
+        command = [sys.executable, "-m", "staging.api.serve"]
+        door = self._start(Process("api", command, self._folder, {"OPSTAGE_API_PORT": str(port)}))
+
+        def answers() -> bool:
+            try:
+                return httpx.get(f"{url}/healthz", timeout=5).is_success
+            except httpx.TransportError:
+                return False  # not yet
+
+        wait_for(answers, 60, f"the API answers: {door.log[-2000:]}")
+        return url
+
+    def token(self, user: str, kind: str) -> str:
+        """A credential of the demo's company for the HTTP door."""
+        whose = ["--user", user, "--brands", "B001", "--subsidiary", "S01", "--kind", kind, "--json"]
+        command = [sys.executable, "-m", "staging.cli.main", "token", "issue", *whose]
+        issued = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
+        return str(issued["token"])
 
     def beat(self) -> Process:
         """The sweeper's clock."""

@@ -6,6 +6,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import httpx
+
+from staging.client.api_client import ApiClient
 from staging.contracts.error import ErrorCode
 from staging.contracts.preparation import PrepareRequest
 from staging.contracts.status import StatusCode as C
@@ -130,6 +133,37 @@ class Story:
             done.result_bill_id,
         )
         return str(prepared.preparation_id)
+
+    def http_door(self, preparation_id: str) -> None:
+        n = self.n
+        n.step("同一操作，从 HTTP 接口与待办页面看", "The same operation through the HTTP door and its page")
+        url = self.stage.api()
+        n.say(
+            f"待办页面 {url}/（随演示关闭；opstage up 让它一直开着）",
+            f"my AI todos: {url}/ (closes with the demo; opstage up keeps it open)",
+        )
+        page = httpx.get(f"{url}/", headers={"Accept-Language": n.locale}, timeout=10)
+        n.check(
+            "页面已就绪", "the page is there", "text/html" in page.headers["content-type"], page.status_code
+        )
+        with ApiClient(url, self.stage.token("u-lin", "agent"), n.locale) as agent:
+            (operation,) = agent.get("todos")["recent"]
+            n.check(
+                "智能体看到已执行 200", "the agent sees it executed, 200", operation["code"] == 200, operation
+            )
+            confirm = ("preparations", preparation_id, "confirm")
+            refusal = n.refused(lambda: agent.post(*confirm, body={}), OpstageError)
+            n.check(
+                "它在这里同样不能确认",
+                "nor can it confirm here",
+                _is(refusal, ErrorCode.FORBIDDEN),
+                refusal,
+            )
+        with ApiClient(url, self.stage.token("u-lin", "person"), n.locale) as person:
+            (again,) = person.post(*confirm, body={})["operations"]
+            n.check(
+                "本人再确认得到同一操作", "the person's confirm gives the same operation", again == operation
+            )
 
     # --- what would otherwise go wrong -------------------------------------------------------------------------------
 

@@ -11,12 +11,11 @@ from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 
 from staging.api.body import StrictRoute
-from staging.api.context import SESSION_COOKIE, same_origin
+from staging.api.context import SESSION_COOKIE, same_origin, verify
 from staging.api.locale import LOCALE_COOKIE
 from staging.api.pages.rendering import HERE, page
 from staging.contracts.error import ErrorCode, Wire
 from staging.contracts.status import Status, StatusCode
-from staging.domain.credential import Authenticator
 from staging.domain.errors import Refused
 from staging.domain.identity import ActorKind
 
@@ -69,8 +68,7 @@ def icon() -> FileResponse:
 def sign_in(request: Request, body: Annotated[SignIn, Body()]) -> Response:
     """Verify a person's or operator's token and keep it in a cookie that scripts cannot read."""
     same_origin(request)
-    authenticator: Authenticator = request.app.state.authenticator
-    credential = authenticator.authenticate(body.token)
+    credential = verify(request, body.token)
     if credential.actor.kind not in _ON_THE_PAGE:
         raise Refused(ErrorCode.FORBIDDEN)
     left_s = _SESSION_S

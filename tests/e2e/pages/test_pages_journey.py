@@ -45,6 +45,7 @@ def test_from_the_chats_link_to_the_executed_document(
         "1.4800",
         words["total"],
         "13,875.00",
+        chat,
     ):
         expect(card.get_by_text(text).first).to_be_visible()
     expect(card.locator("section.lines")).to_have_count(2)  # the parts, and the tiers of the first

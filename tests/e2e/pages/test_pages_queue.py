@@ -15,7 +15,7 @@ from tests.e2e.pages.conftest import Visit
 from tests.support.api import B002, OPERATOR, Door
 from tests.support.browser import PHONE, Visitor
 from tests.support.demo_papers import confirm
-from tests.support.demo_requests import new_customer, new_supplier
+from tests.support.demo_requests import new_customer, new_outsource_order, new_supplier
 
 
 def rows(visitor: Visitor) -> Locator:
@@ -46,6 +46,21 @@ def test_an_operator_sees_the_whole_company_and_no_other(door: Door, visit: Visi
     expect(row(operator, theirs)).to_contain_text("u-lin")
     expect(row(operator, elsewhere)).to_have_count(0)
     expect(operator.page.get_by_role("link", name="My AI todos")).to_be_hidden()
+
+
+def test_an_operator_reads_whose_turn_it_is_in_their_own_language(door: Door, visit: Visit) -> None:
+    def first(form: str) -> str:
+        found = door.as_("u-chen").post(f"/v1/forms/{form}/query", {"filter": {"invalid": False}})
+        return str(found["items"][0]["id"])
+
+    waits = door.stage("u-chen", **new_outsource_order(first("supplier"), first("product")))["id"]
+    for locale, title, turn in (
+        ("en-US", "Create outsource order", "waits for u-chen in the ERP's own form"),
+        ("zh-CN", "新增外协加工单", "待u-chen在ERP表单中完成"),
+    ):
+        operator = visit("ops", OPERATOR, path="/queue", locale=locale)
+        expect(row(operator, waits).get_by_role("rowheader")).to_contain_text(title)
+        expect(row(operator, waits)).to_contain_text(turn)
 
 
 def test_each_filter_narrows_the_list(door: Door, visit: Visit) -> None:

@@ -20,6 +20,7 @@ from tests.support.api import AGENT, OPERATOR, PERSON, ApiProcess, Door
 from tests.support.demo_requests import new_customer
 from tests.support.private import EmbeddedPostgres, EmbeddedRedis
 from tests.support.queue_rows import foreign_insert
+from tests.support.sse import Listener
 from tests.support.waiting import wait_until
 
 Started = tuple[ApiProcess, httpx.Client]
@@ -177,6 +178,53 @@ def test_too_many_requests_of_one_credential(start: Callable[..., Started], tmp_
     with client(api, tmp_path, user="u-chen") as another:
         assert another.get("/v1/todos").status_code == 200
     assert http.get("/healthz").status_code == 200
+
+
+def test_too_many_credentials_that_are_none_from_one_address(
+    start: Callable[..., Started], tmp_path: Path
+) -> None:
+    api, http = start(failed_credential_limit="5/minute")
+    assert http.get("/v1/todos").status_code == 200
+
+    def guess(path: str = "/v1/todos", **how: Any) -> httpx.Response:
+        return httpx.request("GET", api.url + path, headers={"Authorization": "Bearer guess"}, **how)
+
+    assert [guess().status_code for _ in range(7)] == [401] * 5 + [429] * 2
+    answer = guess()
+    assert assert_shape(answer)["code"] == "rate_limited"
+    assert 1 <= int(answer.headers["retry-after"]) <= 60
+    origin = {"Origin": api.url, "Sec-Fetch-Site": "same-origin"}
+    assert httpx.post(f"{api.url}/session", json={"token": "guess"}, headers=origin).status_code == 429
+    # whoever had been let in before stays in; no credential at all is no guess
+    assert http.get("/v1/todos").status_code == 200
+    assert httpx.get(f"{api.url}/v1/todos").status_code == 401
+    with client(api, tmp_path, user="u-chen") as newcomer:
+        assert newcomer.get("/v1/todos").status_code == 429
+
+
+def test_too_many_streams_of_one_credential(start: Callable[..., Started], tmp_path: Path) -> None:
+    api, http = start(streams_per_credential="2")
+
+    def opened(caller: httpx.Client) -> Listener:
+        token = caller.headers["authorization"].removeprefix("Bearer ")
+        return Listener(f"{api.url}/v1/events", token).start()
+
+    with ExitStack() as stack:
+        first, second = opened(http), opened(http)
+        stack.callback(second.stop)
+        refused = http.get("/v1/events")
+        error = assert_shape(refused)
+        assert (refused.status_code, error["code"]) == (429, "rate_limited")
+        assert refused.headers["retry-after"] == "30"
+        assert "2 streams" in error["message"]
+        stack.callback(opened(stack.enter_context(client(api, tmp_path, user="u-chen"))).stop)
+        first.stop()
+
+        def room() -> bool:
+            with http.stream("GET", "/v1/events") as answer:
+                return answer.status_code == 200
+
+        wait_until(room, 10, "a stream that ended makes room")
 
 
 def test_a_database_that_is_away_is_503_and_comes_back(

@@ -39,6 +39,16 @@ def test_a_token_is_issued_hashed_and_works(door: Door) -> None:
     assert {o["maker"] for o in listed.json()["items"]} <= {"u-chen"}
 
 
+def test_without_a_valid_token_the_hint_says_how_to_get_one(door: Door) -> None:
+    for token, arguments in (("", ("todos",)), ("ops_nonsense", ("todos",)), ("", ("ops", "list"))):
+        for locale in ("zh", "en"):
+            env = {**door.env, "OPSTAGE_API_URL": door.url, "OPSTAGE_TOKEN": token, "OPSTAGE_LOCALE": locale}
+            ran = opstage_here(door.folder, env, *arguments)
+            assert ran.code == 1
+            assert "OPSTAGE_TOKEN=$(opstage token issue" in ran.err
+            assert ("for the demo" in ran.err) is (locale == "en")
+
+
 def test_wrong_kinds_and_times_are_wrong_usage(door: Door) -> None:
     who = ("--user", "u-chen", "--brands", "B001", "--subsidiary", "S01")
     assert run(door, "", "token", "issue", *who, "--kind", "system").code == 2

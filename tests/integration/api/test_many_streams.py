@@ -27,7 +27,8 @@ MEMORY_EACH = 300_000  # bytes
 
 @pytest.fixture
 def own_door(private_redis: EmbeddedRedis, tmp_path: Path) -> Iterator[Door]:
-    with open_door("postgresql", private_redis.url, tmp_path, stream_heartbeat_s="2") as made:
+    settings = {"stream_heartbeat_s": "2", "streams_per_credential": str(STREAMS)}
+    with open_door("postgresql", private_redis.url, tmp_path, **settings) as made:
         yield made
 
 

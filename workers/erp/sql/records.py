@@ -10,7 +10,7 @@ from sqlalchemy import Column, Connection, Row, select
 
 from staging.contracts.error import ErrorCode
 from staging.contracts.form import Form
-from staging.domain.errors import Refused
+from staging.domain.errors import FieldProblem, Refused, invalid
 from staging.domain.identity import Tenant
 from workers.erp.sql.catalogue_tables import CatalogueTables
 from workers.erp.sql.coerce import BadValue, string_value
@@ -41,14 +41,15 @@ def find_record(
 ) -> Record:
     """The record whose key is ``record``, else whose document number is. ``lock``: FOR UPDATE where the engine has it.
 
-    Raises record_not_found, or record_ambiguous with candidates.
+    Raises record_not_found, record_ambiguous with candidates, or field_required where none is named.
     """
     try:
         wanted = string_value(record, _LONGEST)
     except BadValue:
         raise _not_found(record) from None
     if not wanted:
-        raise _not_found(record)
+        zh, en = "缺少单据：请给出单号或 id", "the record is missing: give its document number or id"
+        raise invalid([FieldProblem("record", ErrorCode.FIELD_REQUIRED, {"zh": zh, "en": en})])
     found = read_record(connection, tables, tenant, form, wanted, lock=lock)
     if found is None and form.number:
         keys = _keys_by_number(connection, tables, tenant, form, wanted)

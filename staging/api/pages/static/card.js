@@ -15,9 +15,11 @@ export function operationCard(operation, schema, { actions = [], open = false, m
     el("div", { class: "folds" }, changesOf(operation, schema, open), history(operation)), actions.length ? el("div", { class: "actions" }, actions) : null);
 }
 
-// What waits for a second person's approval reads otherwise to that person.
-function standing(operation, me) {
-  return operation.code === 104 && me && operation.maker !== me.userId ? word("waits for your approval") : operation.meaning;
+// "You" is the maker: what waits for them, or for another's approval, reads otherwise to everybody else.
+export function standing(operation, me) {
+  if (!me || operation.maker === me.userId) return operation.meaning;
+  if (operation.code === 103) return word("waits for {user} in the ERP's own form", { user: operation.maker });
+  return operation.code === 104 && me.kind === "person" ? word("waits for your approval") : operation.meaning;
 }
 
 function origin(operation, me) {

@@ -15,7 +15,9 @@ export async function showPreparation(preparation, place, { done, gone }) {
   const heading = el("h3", { id: `title-${id}` }, headline());
   const card = el("article", { class: "card preparation", id: `prep-${id}`, tabindex: -1, "aria-labelledby": heading.id },
     el("header", {}, heading, el("span", { class: "badge pending" }, word("Waits for your yes"))),
-    facts(word("Nothing has changed in the ERP yet."), word("Valid until {time}", { time: when(preparation.expiresAt) }), ...follows()),
+    facts(word("Nothing has changed in the ERP yet."), word("Proposed for you"),
+      preparation.conversationId && word("Conversation {id}", { id: preparation.conversationId }),
+      word("Valid until {time}", { time: when(preparation.expiresAt) }), ...follows()),
     trouble, el("form", { novalidate: true, onsubmit: (event) => event.preventDefault() }, body, actions));
 
   function subject(i) {

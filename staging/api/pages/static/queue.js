@@ -1,6 +1,6 @@
 // The whole queue for operators, one's own operations for a person: filter, page, an operation's events as a timeline.
 import { ago, api, badge, button, byId, el, facts, operationPath, tell, when, withReason, word } from "./common.js";
-import { changesOf } from "./card.js";
+import { changesOf, standing } from "./card.js";
 import { live } from "./live.js";
 import { problem } from "./problem.js";
 import { formSchema, titleOf } from "./schema.js";
@@ -39,7 +39,7 @@ function row(operation, schema) {
   const said = operation.message !== operation.meaning ? operation.message : "";
   const labelled = (label, ...content) => el("td", { "data-label": label }, content);
   return el("tr", { "data-id": operation.id }, el("th", { scope: "row" }, titleOf(operation, schema)),
-    labelled(word("Status"), badge(operation)), labelled(word("Age"), ago(operation.createdAt)),
+    labelled(word("Status"), badge(operation, standing(operation, me))), labelled(word("Age"), ago(operation.createdAt)),
     labelled(word("User"), operation.maker), labelled(word("Attempts"), `${operation.attempt}/${operation.maxAttempts}`),
     labelled(word("Message"), said), el("td", { class: "actions" }, actionsOf(operation)));
 }
@@ -49,7 +49,7 @@ async function look(operation) {
   const fresh = await api("GET", operationPath(operation.id));
   byId("timeline-title").textContent = titleOf(fresh, schema);
   byId("timeline-body").replaceChildren(...[
-    el("p", {}, badge(fresh)),
+    el("p", {}, badge(fresh, standing(fresh, me))),
     facts(word("Proposed for {user}", { user: fresh.maker }), when(fresh.createdAt, "medium"),
       fresh.conversationId && word("Conversation {id}", { id: fresh.conversationId }), word("Operation {id}", { id: fresh.id }), fresh.commandType),
     fresh.error && problem(fresh.error, schema), await timeline(fresh), changesOf(fresh, schema, false)].filter(Boolean));
