@@ -5,6 +5,8 @@ Without history and statistics a young table gets plans that fit an empty one: e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import Connection, Engine, text
 
 from tests.benchmarks.reference.orders import SUBSIDIARY, USER
@@ -29,6 +31,13 @@ def fill(engine: Engine, rows: int, tenants: int, payload_bytes: int) -> None:
     for low in range(1, rows + 1, _STEP):
         with engine.begin() as connection:
             _history(connection, low, min(rows, low + _STEP - 1), tenants, payload_bytes)
+    analyze(engine)
+
+
+def fill_queue(engine: Engine, rows: int, tenants: int) -> None:
+    """``rows`` finished operations in the product's own tables alone."""
+    with engine.begin() as connection:
+        _history(connection, 1, rows, tenants, 60, only=("ai_op_queue", "ai_op_event"))
     analyze(engine)
 
 
@@ -62,7 +71,9 @@ def _tenants(connection: Connection, tenants: int) -> None:
         connection.execute(text(statement), bounds)
 
 
-def _history(connection: Connection, low: int, high: int, tenants: int, payload_bytes: int) -> None:
+def _history(
+    connection: Connection, low: int, high: int, tenants: int, payload_bytes: int, only: Sequence[str] = ()
+) -> None:
     family = _family(connection)
     key, brands = _concat(family, "'seed-'", "n"), _brands(family, f"n % {tenants} + 1")
     payload, memo = f"'{'x' * payload_bytes}'", f"'{'x' * (payload_bytes // 2)}'"
@@ -110,6 +121,8 @@ def _history(connection: Connection, low: int, high: int, tenants: int, payload_
     )
     quote = connection.dialect.identifier_preparer.quote
     for table, values, source in filled:
+        if only and table not in only:
+            continue
         columns, selected = ", ".join(map(quote, values)), ", ".join(values.values())
         connection.execute(
             text(f"INSERT INTO {table} ({columns}) SELECT {selected} FROM {source}"),
