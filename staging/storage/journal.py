@@ -105,16 +105,18 @@ def events(
     ]
 
 
+_NEWEST = (
+    base_select(long=False)
+    .add_columns(e.tCreateDate.label("event_at"))
+    .select_from(op_queue.join(op_event, and_(e.sOpId == q.sId, e.iSeq == q.iSeq)))
+    .where(q.sId.in_(_IDS))
+)
+
+
 def newest(connection: Connection, ids: Sequence[str]) -> list[Told]:
     """The newest event of each of ``ids`` as subscribers get it, in the order of ``ids``."""
-    statement = (
-        base_select()
-        .add_columns(e.tCreateDate.label("event_at"))
-        .select_from(op_queue.join(op_event, and_(e.sOpId == q.sId, e.iSeq == q.iSeq)))
-        .where(q.sId.in_(_IDS))
-    )
     found: dict[str, Told] = {}
-    for row in connection.execute(statement, {"ids": list(ids)}):
+    for row in connection.execute(_NEWEST, {"ids": list(ids)}):
         operation = to_operation(row)
         event = OperationEvent(**event_payload(operation), at=row.event_at)
         found[operation.id] = Told(operation.tenant, operation.maker, event)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Row, Select, Table, literal_column, select
+from sqlalchemy import Column, ColumnElement, Row, Select, Table, literal_column, null, select
 
 from staging.contracts.status import StatusCode
 from staging.domain.identity import Tenant
@@ -80,9 +80,15 @@ _BLANK = {
 }
 
 
-def base_select(table: Table = op_queue) -> Select[Any]:
-    """SELECT from the queue or its archive that ``to_operation`` understands."""
-    fields = [table.c[column.name].label(name) for name, column in _FIELDS.items()]
+_LONG = {"payload_json", "source_ref_json", "pins_json", "preview_json"}
+
+
+def base_select(table: Table = op_queue, *, long: bool = True) -> Select[Any]:
+    """SELECT from the queue or its archive that ``to_operation`` understands; without ``long`` texts they are empty."""
+    fields = [
+        table.c[column.name].label(name) if long or name not in _LONG else null().label(name)
+        for name, column in _FIELDS.items()
+    ]
     return select(*fields, *(table.c[column.name] for column in _TENANT_AND_MAKER))
 
 
