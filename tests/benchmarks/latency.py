@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from statistics import median, quantiles
 
 from tests.benchmarks.arms.base import Arm, Run
-from tests.benchmarks.reference import outcome
 from tests.benchmarks.servers import Bench
 from tests.benchmarks.throughput import WrongOutcome
 from tests.support.processes import WorkerProcess
@@ -63,7 +62,7 @@ def _one(bench: Bench, arm: Arm, n: int, number: int, settings: Mapping[str, str
             stack.callback(process.kill_all)
         found = arm.waits_ms(run, n + _WARM_UP)[_WARM_UP:]
         with run.connect() as connection:
-            done = outcome.done_count(connection)
+            done = arm.count_done(connection)
         if done != n + _WARM_UP:
             raise WrongOutcome(f"{arm.name}: {done} operations in the ledger, not {n + _WARM_UP}")
         return found

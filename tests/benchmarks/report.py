@@ -84,7 +84,11 @@ def throughput_chart(rows: Sequence[Summary]) -> str:
     return bars(
         "One ERP write through each: operations a second, by hand with a commit each = 1",
         [
-            Bar(f"{r.label} ({'group commit' if r.commit == '50' else 'commit each'})", r.ratio, _colour(r))
+            Bar(
+                f"{r.label} ({'group commit' if r.commit == 'group' else f'commit: {r.commit}'})",
+                r.ratio,
+                _colour(r),
+            )
             for r in ordered
         ],
         f"{about['database']}, {about['cores']} cores, median of {rows[0].rounds} interleaved rounds of {rows[0].n},"

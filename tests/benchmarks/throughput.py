@@ -7,15 +7,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from statistics import median
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from tests.benchmarks.arms.base import Arm, Run
 from tests.benchmarks.cpu import CpuSampler
-from tests.benchmarks.reference import outcome
 from tests.benchmarks.reference.orders import orders
 from tests.benchmarks.servers import Bench
 from tests.support.processes import LoggedProcess
@@ -133,14 +131,14 @@ def _watched(run: Run, arm: Arm, n: int, number: int, stalled_s: float) -> Measu
             "own": [os.getpid()],
         }
         with CpuSampler(pids) as sampler:
-            _await_all(watch, processes, n, stalled_s)
+            _await_all(arm, watch, processes, n, stalled_s)
             wait_until(
                 lambda: not arm.waiting(watch),
                 stalled_s,
                 f"{arm.name}: every operation settled",
                 poll_s=0.1,
             )
-        times = completions(watch)
+        times = arm.completions(watch)
     start, end = times[int(len(times) * _EDGE)], times[int(len(times) * (1 - _EDGE)) - 1]
     counted = int(len(times) * (1 - _EDGE)) - 1 - int(len(times) * _EDGE)
     cpu = sampler.between(start, end)
@@ -160,32 +158,20 @@ def _watched(run: Run, arm: Arm, n: int, number: int, stalled_s: float) -> Measu
     )
 
 
-def _await_all(watch: Connection, processes: Sequence[LoggedProcess], n: int, stalled_s: float) -> None:
+def _await_all(
+    arm: Arm, watch: Connection, processes: Sequence[LoggedProcess], n: int, stalled_s: float
+) -> None:
     """Until ``n`` operations are in the ledger. AssertionError, with logs, where none came for ``stalled_s``."""
     count, progress = 0, time.monotonic()
     while count < n:
         time.sleep(_POLL_S)
-        before, count = count, outcome.done_count(watch)
-        watch.rollback()
+        before, count = count, arm.count_done(watch)
         if count > before:
             progress = time.monotonic()
         ended = [p.name for p in processes if not p.alive()]
         if ended or time.monotonic() - progress > stalled_s:
             logs = "\n".join(f"{p.name}: {p.log()[-2000:]}" for p in processes)
             raise WrongOutcome(f"{count} of {n} done, then nothing (ended: {ended})\n{logs}")
-
-
-def completions(watch: Connection) -> list[float]:
-    """When each operation's ledger row was written, by the database's clock (this machine's), ascending."""
-    statement = 'SELECT "tCreateDate" FROM ai_op_ledger WHERE "sCommandType" <> \'seed\' ORDER BY 1'
-    if watch.dialect.name in ("mysql", "mariadb"):
-        statement = statement.replace('"', "")
-    return [_seconds(row[0]) for row in watch.execute(text(statement))]
-
-
-def _seconds(value: Any) -> float:
-    moment = datetime.fromisoformat(value) if isinstance(value, str) else value
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _fields(measured: Measured) -> dict[str, Any]:

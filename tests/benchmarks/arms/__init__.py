@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from tests.benchmarks.arms.base import Arm
 from tests.benchmarks.arms.by_hand import ByHand
-from tests.benchmarks.arms.opstage import Opstage
+from tests.benchmarks.arms.opstage import Duplicates, Opstage
 from tests.benchmarks.arms.peers import PEERS
 
+_EACH = {"OPSTAGE_GROUP_COMMIT_S": "0"}
 ARMS: dict[str, Arm] = {
     arm.name: arm
     for arm in (
         ByHand("bare", "by hand, a commit each", "tests.benchmarks.loops.bare"),
-        ByHand("group", "by hand, group commit", "tests.benchmarks.loops.group", commit="50"),
+        ByHand("group", "by hand, group commit", "tests.benchmarks.loops.group", commit="group"),
         ByHand(
             "bare-mariadb", "by hand, a commit each", "tests.benchmarks.loops.bare_mariadb", engine="mariadb"
         ),
@@ -19,8 +20,11 @@ ARMS: dict[str, Arm] = {
             "bare-sqlite", "by hand, a commit each", "tests.benchmarks.loops.bare_sqlite", engine="sqlite"
         ),
         *PEERS,
-        Opstage("opstage-form", "Opstage, catalogue form", form=True),
-        Opstage("opstage-handler", "Opstage, Python handler", form=False),
+        Opstage("opstage-form", "Opstage, catalogue form", form=True, commit="group"),
+        Opstage("opstage-handler", "Opstage, Python handler", form=False, commit="group"),
+        Opstage("opstage-form-each", "Opstage, catalogue form", form=True, **_EACH),
+        Opstage("opstage-handler-each", "Opstage, Python handler", form=False, **_EACH),
+        Duplicates("opstage-again", "Opstage, executed before", form=True, commit="group"),
     )
 }
 REFERENCE = {"postgresql": "bare", "mariadb": "bare-mariadb", "sqlite": "bare-sqlite"}

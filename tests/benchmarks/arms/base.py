@@ -6,7 +6,9 @@ import json
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection, create_engine, make_url, text
 from sqlalchemy.pool import NullPool
@@ -53,6 +55,10 @@ class Arm:
     commit: str = "op"
     engines: Collection[str] = ("postgresql",)
     counter = "own"
+    done = """SELECT count(*) FROM ai_op_ledger WHERE "sCommandType" <> 'seed'"""
+    """SELECT count(*) of operations that have come to their end."""
+    moments = """SELECT "tCreateDate" FROM ai_op_ledger WHERE "sCommandType" <> 'seed' ORDER BY 1"""
+    """SELECT of when each of them did, ascending, by the database's clock (this machine's)."""
     still_open = ""
     """SELECT count(*) of operations whose status is still to be written, where the ledger alone does not tell."""
 
@@ -71,6 +77,17 @@ class Arm:
         """Idle latency: hand over ``count`` operations one at a time, each until its message; milliseconds."""
         raise NotImplementedError
 
+    def count_done(self, connection: Connection) -> int:
+        """How many operations have come to their end."""
+        count = int(connection.execute(text(outcome.names(connection, self.done))).scalar_one())
+        connection.rollback()
+        return count
+
+    def completions(self, connection: Connection) -> list[float]:
+        """When each operation came to its end, ascending, as time.time() has it."""
+        rows = connection.execute(text(outcome.names(connection, self.moments)))
+        return [_seconds(row[0]) for row in rows]
+
     def waiting(self, connection: Connection) -> int:
         """How many operations have not come to their visible end."""
         if not self.still_open:
@@ -82,6 +99,11 @@ class Arm:
     def problems(self, run: Run, connection: Connection, expected: Collection[str]) -> list[str]:
         """What is wrong after the run; empty when everything is as it must be."""
         return outcome.problems(connection, expected, counter=self.counter)
+
+
+def _seconds(value: Any) -> float:
+    moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def program(python: str, module: str, run: Run, *arguments: str, env: Mapping[str, str] | None = None) -> str:

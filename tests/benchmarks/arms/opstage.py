@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, insert, text
 
 from staging.bootstrap import load_adapter, open_dispatcher, open_engine, open_teller
 from staging.contracts.status import StatusCode
@@ -26,9 +26,11 @@ from tests.benchmarks.arms.base import Arm, Run, program
 from tests.benchmarks.erp.client import asked_for
 from tests.benchmarks.reference.orders import SUBSIDIARY, USER, Order, payload_of
 from tests.support.processes import BeatProcess, LoggedProcess, WorkerProcess, settings_from
+from workers.erp.tables import op_ledger
 
 _SEAL_KEY = "a key of the benchmark"
 _AT_ONCE = 500
+_FIRST_RESULT = '{"resultBillId": "b-1", "message": {"zh": "已创建", "en": "created"}, "result": {}}'
 _QUEUE_NAMES = ("sId", "sIdempotencyKey", "iStatusCode", "iAttempt", "iSeq", "sOpId")
 _ENDED = """SELECT q.{sIdempotencyKey} AS k, q.{iStatusCode} AS code, q.{iAttempt} AS attempt, q.{iSeq} AS seq,
     (SELECT count(*) FROM ai_op_event e WHERE e.{sOpId} = q.{sId}) AS events
@@ -62,6 +64,7 @@ class Opstage(Arm):
     """``form``: the catalogue form's create through the generic adapter; else the Python command handler."""
 
     engines = ("postgresql", "mariadb", "sqlite")
+    end = StatusCode.EXECUTED
     still_open = """SELECT count(*) FROM ai_op_queue WHERE "sStatus" = 'pending'"""
 
     def __init__(self, name: str, label: str, *, form: bool, commit: str = "op", **settings: str) -> None:
@@ -118,14 +121,17 @@ class Opstage(Arm):
         return [*json.loads(program(sys.executable, client, run, kind, str(count), env=self.env(run)))]
 
     def problems(self, run: Run, connection: Connection, expected: Collection[str]) -> list[str]:
-        found = super().problems(run, connection, expected)
+        return [*super().problems(run, connection, expected), *self._queue_problems(connection, expected)]
+
+    def _queue_problems(self, connection: Connection, expected: Collection[str]) -> list[str]:
+        found = []
         names = {n: connection.dialect.identifier_preparer.quote(n) for n in _QUEUE_NAMES}
         rows = connection.execute(text(_ENDED.format(**names))).all()
         if {row.k for row in rows} != set(expected):
             found.append(f"the queue holds {len(rows)} operations, not the {len(set(expected))} given")
         codes = Counter(row.code for row in rows)
-        if set(codes) != {int(StatusCode.EXECUTED)}:
-            found.append(f"status codes {dict(codes)}, all should be 200")
+        if set(codes) != {int(self.end)}:
+            found.append(f"status codes {dict(codes)}, all should be {int(self.end)}")
         # submitted, claimed, finished: visible 101 in between, one attempt each
         odd = sum(1 for row in rows if row.events != row.seq or row.seq < 3 or row.attempt < 1)
         if odd:
@@ -178,3 +184,36 @@ class Opstage(Arm):
             not_before=None,
         )
         return replace(row, seal=seal(row, _SEAL_KEY))
+
+
+class Duplicates(Opstage):
+    """Every operation has been executed before under its key: all are answered from the ledger, nothing is written."""
+
+    end = StatusCode.EXECUTED_BEFORE
+    done = """SELECT count(*) FROM ai_op_queue WHERE "iStatusCode" = 201"""
+    moments = """SELECT "tExecutedDate" FROM ai_op_queue WHERE "iStatusCode" = 201 ORDER BY 1"""
+
+    def fill(self, run: Run, orders: Sequence[Order]) -> None:
+        rows = [
+            {
+                "sIdempotencyKey": order.id,
+                "sBrandsId": order.brands,
+                "sSubsidiaryId": SUBSIDIARY,
+                "sOpId": f"first-{order.id}",
+                "sCommandType": "erp.po.create" if self._form else "erp.po.place",
+                "sPayloadHash": payload_hash(load_json(order.payload)),
+                "sResult": _FIRST_RESULT,
+            }
+            for order in orders
+        ]
+        with run.connect() as connection:
+            connection.execute(insert(op_ledger), rows)
+            connection.commit()
+        super().fill(run, orders)
+
+    def problems(self, run: Run, connection: Connection, expected: Collection[str]) -> list[str]:
+        found = self._queue_problems(connection, expected)
+        written = connection.execute(
+            text("SELECT count(*) FROM po_master WHERE maker <> 'seed'")
+        ).scalar_one()
+        return [*found, f"{written} orders were written again"] if written else found

@@ -11,15 +11,6 @@ from tests.benchmarks.reference.orders import TOTAL
 SEED = "seed"  # command type of history
 
 
-def done_count(connection: Connection) -> int:
-    """Operations in the ledger that are not history."""
-    return int(
-        connection.execute(
-            text(names(connection, "SELECT count(*) FROM ai_op_ledger WHERE \"sCommandType\" <> 'seed'"))
-        ).scalar_one()
-    )
-
-
 def problems(connection: Connection, expected: Collection[str], *, counter: str = "own") -> list[str]:
     """One sentence for each broken promise; empty when all are kept.
 
