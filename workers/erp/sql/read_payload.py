@@ -46,7 +46,7 @@ class PayloadReader:
                 self._field(node, node.fields[name], raw)
             elif name in node.table.children:
                 self._lines(node, name, raw)
-            elif name != LINE_ID or not node.key:
+            elif name != LINE_ID or not node.key or node.upper is None:  # only stored lines carry it
                 self._problems.unknown(sanitize_text(node.at(name), 200), name, node.of)
 
     def _field(self, node: Node, field: FormField, raw: Any) -> None:
