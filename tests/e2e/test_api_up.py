@@ -9,10 +9,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
+from staging.embedded.runtime import running_env
 from tests.e2e.test_up import Up
 from tests.support.api import Caller
 from tests.support.cli import Ran, opstage
@@ -125,6 +127,16 @@ def test_an_operator_watches_the_queue_live(running: Set, tmp_path: Path) -> Non
         )
         watching.send(signal.SIGINT)
         assert watching.wait_exit(10) == 130
+
+
+def test_no_password_and_no_key_is_in_the_sets_output(running: Set) -> None:
+    env = running_env(running.up.folder)
+    secrets = {urlsplit(env[f"OPSTAGE_{name}_URL"]).password for name in ("REDIS", "BROKER")}
+    secrets.add(env["OPSTAGE_SEAL_KEY"])
+    assert all(secrets)
+    confirmed(running)
+    for secret in secrets:
+        assert str(secret) not in running.up.log()
 
 
 def test_no_token_is_in_the_sets_output(running: Set) -> None:

@@ -15,11 +15,12 @@ from kombu import Connection, Queue  # type: ignore[attr-defined]
 from staging.contracts.status import StatusCode as C
 from staging.domain.identity import new_id
 from staging.messaging.celery_dispatcher import EXECUTE_TASK
+from staging.services.control import ControlService
 from tests.support.fixtures import StartWorker
 from tests.support.private import EmbeddedRedis
 from tests.support.processes import BeatProcess
 from tests.support.waiting import wait_until
-from tests.support.world import World
+from tests.support.world import PERSON, World
 from tests.support.world_fixtures import MakeWorld
 
 StartBeat = Callable[[Mapping[str, str]], BeatProcess]
@@ -123,11 +124,14 @@ def test_forged_messages_do_nothing_and_the_worker_goes_on(
 ) -> None:
     worker = start_mortal_worker(world.env)
     done, waiting = world.stage(), world.stage(code=C.WAITING_APPROVAL)
+    users, stopped = world.stage(code=C.WAITING_USER), world.stage(code=C.WAITING_USER)
+    ControlService(world.store, world.adapter, world.teller).cancel(PERSON, stopped)
+    resting = (done, waiting, users, stopped)
     wait_until(lambda: world.code(done) is C.EXECUTED, 20, "it is executed")
-    before = [world.read(i) for i in (done, waiting)]
+    before = [world.read(i) for i in resting]
     proof = tmp_path / "unpickled"
     forged: list[Any] = [
-        [[done, waiting, new_id(), "'; DROP TABLE ai_op_queue; --", "\0", "x" * 5000]],
+        [[*resting, new_id(), "'; DROP TABLE ai_op_queue; --", "\0", "x" * 5000]],
         [[{"id": done}, None, 1, ["nested"]]],
         ["not a list"],
         [None],
@@ -142,15 +146,19 @@ def test_forged_messages_do_nothing_and_the_worker_goes_on(
         body = pickle.dumps([[[done]], {"x": _Touch(str(proof))}, {}])
         task = _as_task(world, EXECUTE_TASK)
         send(body, **{**task, "content_type": "application/x-python-serialize", "content_encoding": "binary"})
+        for kind in ("application/x-yaml", "application/x-msgpack"):
+            send(b"[]", **{**task, "content_type": kind, "content_encoding": "utf-8"})
     worker.wait_for_log("Received unregistered task of type 'os.system'", 20)
     worker.wait_for_log("Refusing to deserialize untrusted content of type pickle", 20)
+    worker.wait_for_log("Refusing to deserialize untrusted content of type yaml", 20)
     last = world.stage()
     wait_until(lambda: world.code(last) is C.EXECUTED, 30, "the worker goes on")
     assert worker.alive()
     assert not proof.exists()
     assert "psycopg" not in worker.log()  # nothing that cannot be an id reached the database
-    assert [world.read(i) for i in (done, waiting)] == before
-    world.oracle.verdict(resting=[C.WAITING_APPROVAL]).require_sound()
+    assert [world.read(i) for i in resting] == before
+    assert [world.effects(i) for i in resting] == [1, 0, 0, 0]
+    world.oracle.verdict(resting=[C.WAITING_APPROVAL, C.WAITING_USER]).require_sound()
 
 
 def test_what_is_no_message_at_all_ends_the_worker_and_is_gone_when_it_is_started_again(

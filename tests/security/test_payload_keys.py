@@ -173,6 +173,6 @@ def test_statements_are_made_of_the_catalogue_and_values_are_bound(door: Door) -
         done = door.as_(place.user).get(f"/v1/operations/{operation['id']}")
         assert done["code"] == 200, (name, done)
     with door.services.databases.store.engine.connect() as connection:
-        name = masters.customer.c.sCustomerName
-        kept = connection.execute(select(name).where(name.like("Qx%")))
+        column = masters.customer.c.sCustomerName
+        kept = connection.execute(select(column).where(column.like("Qx%")))
         assert sorted(kept.scalars()) == sorted(names)
