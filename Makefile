@@ -5,7 +5,7 @@ RUNTIME := $(PYTHON) scripts/bootstrap
 DEV := $(PYTHON) scripts/bootstrap --dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test bench fuzz check audit-deps texts fmt lock clean
+.PHONY: help demo up test bench fuzz check audit-deps texts fmt lock clean torture torture-proof
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,16 @@ fuzz:  ## hostile requests at every call of the API, many more than in test (OPS
 	@$(DEV)
 	@OPSTAGE_FUZZ_EXAMPLES=$${OPSTAGE_FUZZ_EXAMPLES:-1000} $(BIN)/python -m pytest -n 2 --timeout 3600 \
 		tests/integration/api/test_fuzz.py tests/integration/api/test_conformity.py $(ARGS)
+
+# SHARED=0: queue and ERP in two databases. SETTINGS="OPSTAGE_NAME=value …" go to every process.
+torture:  ## everything is killed while clients confirm; the oracle judges (SECONDS=60 SEED= DB=postgresql|mariadb|sqlite SHARED=1)
+	@$(DEV)
+	@$(BIN)/python -m tests.torture.main --seconds "$(or $(SECONDS),60)" --seed "$(SEED)" --db "$(or $(DB),postgresql)" \
+		--shared "$(or $(SHARED),1)" --settings "$(SETTINGS)" --plant "$(PLANT)"
+
+torture-proof:  ## torture with a safeguard removed, three times: each has to fail
+	@$(DEV)
+	@$(BIN)/python -m pytest tests/torture -k notices
 
 check:  ## lint, format, types and import contracts
 	@$(DEV)

@@ -61,6 +61,10 @@ class LoggedProcess:
     def pid(self) -> int:
         return self.process.pid
 
+    @property
+    def started(self) -> bool:
+        return self._process is not None
+
     def alive(self) -> bool:
         return self.process.poll() is None
 

@@ -75,14 +75,22 @@ def databases(kind: str, shared: bool, folder: Path) -> Iterator[Databases]:
     with ExitStack() as stack:
         queue_url = stack.enter_context(fresh_database(kind, folder))
         erp_url = queue_url if shared else stack.enter_context(fresh_database(kind, folder))
-        settings = settings_from({"OPSTAGE_DATABASE_URL": queue_url, "OPSTAGE_ERP_DATABASE_URL": erp_url})
-        for url, tables in ((queue_url, metadata), (erp_url, erp_metadata)):
-            engine = open_engine(settings, url)
-            tables.create_all(engine)
-            if tables is erp_metadata:
-                create_effects(engine)
-            engine.dispose()
-        yield Databases(kind, queue_url, erp_url)
+        made = Databases(kind, queue_url, erp_url)
+        create_tables(made)
+        yield made
+
+
+def create_tables(where: Databases) -> None:
+    """All tables of queue and ERP, in databases that are empty."""
+    settings = settings_from(
+        {"OPSTAGE_DATABASE_URL": where.queue_url, "OPSTAGE_ERP_DATABASE_URL": where.erp_url}
+    )
+    for url, tables in ((where.queue_url, metadata), (where.erp_url, erp_metadata)):
+        engine = open_engine(settings, url)
+        tables.create_all(engine)
+        if tables is erp_metadata:
+            create_effects(engine)
+        engine.dispose()
 
 
 class World:

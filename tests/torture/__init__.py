@@ -1,0 +1,1 @@
+"""Torture: clients confirm while everything else is killed; then the oracle. ``make torture``."""
