@@ -9,8 +9,14 @@ from xdist.scheduler import LoadScopeScheduling
 
 pytest_plugins = ["tests.support.fixtures", "tests.support.world_fixtures"]
 
-# Conformance files share whole products; e2e files run whole sets of processes on the usual ports, one after the other.
-_TOGETHER = ("tests/conformance/", "tests/e2e/")
+# Conformance files share whole products; these of e2e run whole sets of processes on the usual ports, one after the other.
+_TOGETHER = {
+    "tests/conformance/": "conformance",
+    **dict.fromkeys(
+        [f"tests/e2e/{name}" for name in ("pages/", "test_api_up", "test_demo", "test_flower", "test_mcp_", "test_up")],
+        "whole sets",
+    ),
+}
 
 
 class ByRoom(LoadScopeScheduling):  # type: ignore[misc]
@@ -18,7 +24,7 @@ class ByRoom(LoadScopeScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
-        return next((room for room in _TOGETHER if path.startswith(room)), path)
+        return next((room for start, room in _TOGETHER.items() if path.startswith(start)), path)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -12,6 +12,7 @@ from tests.support.fixtures import StartWorker
 from tests.support.private import EmbeddedRedis
 from tests.support.processes import BeatProcess
 from tests.support.waiting import wait_until
+from tests.support.world import DEPLOYED
 from tests.support.world_fixtures import MakeWorld
 
 StartBeat = Callable[[Mapping[str, str]], BeatProcess]
@@ -39,11 +40,7 @@ def test_workers_racing_for_the_same_rows_execute_each_once(
     children: int,
     count: int,
 ) -> None:
-    # Leases and limits of a real deployment: what is tried here is the race, not the clock.
-    world = open_world(
-        kind, shared=shared, lease_s="90", hard_time_limit_s="60", soft_time_limit_s="45",
-        statement_timeout_s="10", lock_timeout_s="5", drain_budget_s="20", announce_after_s="1",
-    )  # fmt: skip
+    world = open_world(kind, shared=shared, **DEPLOYED)
     ids: list[str] = []
     for _ in range(count // _AT_ONCE):
         ids += world.confirm(*(world.row() for _ in range(_AT_ONCE)))

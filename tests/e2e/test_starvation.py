@@ -15,16 +15,11 @@ from tests.support.effects_adapter import effects, effects_row
 from tests.support.fixtures import StartWorker
 from tests.support.processes import BeatProcess
 from tests.support.waiting import wait_until
-from tests.support.world import World
+from tests.support.world import DEPLOYED, World
 from tests.support.world_fixtures import MakeWorld
 
 StartBeat = Callable[[Mapping[str, str]], BeatProcess]
 OTHER = Tenant("B002", "S01")
-# As deployed: a lease lasts longer than any of these tests may take.
-REAL = {
-    "lease_s": "300", "hard_time_limit_s": "200", "soft_time_limit_s": "150", "statement_timeout_s": "20",
-    "lock_timeout_s": "5", "drain_budget_s": "20", "announce_after_s": "1", "sweep_interval_s": "1",
-}  # fmt: skip
 
 
 def all_ended(world: World) -> Callable[[], bool]:
@@ -53,7 +48,7 @@ def test_a_payload_that_kills_its_worker_runs_out_of_attempts_while_others_wait_
     kind: str,
     shared: bool,
 ) -> None:
-    world = open_world(kind, shared=shared, **REAL)
+    world = open_world(kind, shared=shared, **DEPLOYED)
     start_mortal_worker(world.env, concurrency=2)
     start_beat(world.env)
     deadly = world.row({"do": "append", "file": flag("starts")}, {"do": "signal", "name": "SIGKILL"})
@@ -74,7 +69,7 @@ def test_short_operations_do_not_wait_for_a_long_one_of_their_batch(
     flag: Callable[[str], str],
     kind: str,
 ) -> None:
-    world = open_world(kind, shared=True, **REAL)
+    world = open_world(kind, shared=True, **DEPLOYED)
     start_mortal_worker(world.env, concurrency=2)
     long = world.row(
         {"do": "touch", "file": flag("begun")}, {"do": "wait", "file": flag("end"), "ms": 60_000}
@@ -95,7 +90,7 @@ def test_short_operations_do_not_wait_for_a_long_one_of_their_batch(
 def test_the_single_operation_of_one_tenant_does_not_wait_for_the_thousands_of_another(
     open_world: MakeWorld, start_mortal_worker: StartWorker, kind: str, count: int
 ) -> None:
-    world = open_world(kind, shared=True, **REAL)
+    world = open_world(kind, shared=True, **DEPLOYED)
     for _ in range(count // 500):
         world.confirm(*(world.row() for _ in range(500)))
     start_mortal_worker(world.env, concurrency=2)

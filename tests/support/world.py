@@ -55,6 +55,18 @@ LIMITS = {
     "OPSTAGE_MAX_ATTEMPTS": "3",
 }
 
+# Limits as deployed, for tests of something else than limits: a lease lasts longer than the test.
+DEPLOYED = {
+    "lease_s": "300",
+    "hard_time_limit_s": "200",
+    "soft_time_limit_s": "150",
+    "statement_timeout_s": "20",
+    "lock_timeout_s": "5",
+    "drain_budget_s": "20",
+    "announce_after_s": "1",
+    "sweep_interval_s": "1",
+}
+
 
 @dataclass(frozen=True)
 class Databases:

@@ -1,0 +1,44 @@
+"""RabbitMQ as the broker: messages are hints there as well, and a dead one loses nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import pytest
+
+from tests.support.fixtures import StartWorker
+from tests.support.private import open_folder
+from tests.support.processes import BeatProcess
+from tests.support.rabbitmq import PrivateRabbitMQ
+from tests.support.waiting import wait_until
+from tests.support.world import DEPLOYED
+from tests.support.world_fixtures import MakeWorld
+
+
+@pytest.fixture
+def rabbitmq() -> Iterator[PrivateRabbitMQ]:
+    with open_folder() as folder, PrivateRabbitMQ(folder / "rabbitmq") as server:
+        yield server
+
+
+def test_operations_run_over_rabbitmq_and_survive_its_death(
+    rabbitmq: PrivateRabbitMQ,
+    open_world: MakeWorld,
+    start_mortal_worker: StartWorker,
+    start_beat: Callable[[Mapping[str, str]], BeatProcess],
+) -> None:
+    world = open_world("postgresql", shared=True, broker_url=rabbitmq.url, **DEPLOYED)
+
+    def all_ended() -> bool:
+        return world.oracle.pending() == 0
+
+    start_mortal_worker(world.env, concurrency=2)
+    world.confirm(*(world.row() for _ in range(30)))
+    wait_until(all_ended, 60, "executed by the confirm's message alone: no beat runs yet")
+    start_beat(world.env)
+    rabbitmq.kill9()
+    for _ in range(3):
+        world.stage()
+    rabbitmq.restart()
+    wait_until(all_ended, 90, "what was confirmed meanwhile is executed")
+    assert world.oracle.verdict().require_sound().codes == {200: 33}
