@@ -9,11 +9,14 @@ from xdist.scheduler import LoadScopeScheduling
 
 pytest_plugins = ["tests.support.fixtures", "tests.support.world_fixtures"]
 
-# Conformance files share whole products; these of e2e run whole sets of processes on the usual ports, one after the other.
+# Conformance files share whole products; these of e2e run whole sets of processes on the usual ports.
 _TOGETHER = {
     "tests/conformance/": "conformance",
     **dict.fromkeys(
-        [f"tests/e2e/{name}" for name in ("pages/", "test_api_up", "test_demo", "test_flower", "test_mcp_", "test_up")],
+        [
+            f"tests/e2e/{name}"
+            for name in ("pages/", "test_api_up", "test_demo", "test_flower", "test_mcp_", "test_up")
+        ],
         "whole sets",
     ),
 }
