@@ -8,6 +8,7 @@ from fastapi import APIRouter, Body, Query
 
 from staging.api.context import ActorDep, GuardedRoute, ServicesDep
 from staging.api.errors import RESPONSES
+from staging.contracts.catalogue import FormEntry, FormSchema, RecordView
 from staging.contracts.error import Wire
 from staging.contracts.query import QueryRequest, QueryResult
 
@@ -28,29 +29,33 @@ class Me(Wire):
     subsidiary_id: str
     kind: str
     locale: str
-    forms: list[dict[str, Any]]
+    forms: list[FormEntry]
 
 
-@router.get("/me", operation_id="getMe")
-def me(actor: ActorDep, services: ServicesDep) -> Me:
+@router.get("/me", operation_id="getMe", response_model=Me, response_model_exclude_unset=True)
+def me(actor: ActorDep, services: ServicesDep) -> dict[str, Any]:
     """User, tenant, granted forms and locale of the credential."""
-    return Me(
-        user_id=actor.user_id,
-        brands_id=actor.tenant.brands_id,
-        subsidiary_id=actor.tenant.subsidiary_id,
-        kind=actor.kind.value,
-        locale=actor.locale,
-        forms=services.databases.adapter.forms(actor, ""),
-    )
+    return {
+        "user_id": actor.user_id,
+        "brands_id": actor.tenant.brands_id,
+        "subsidiary_id": actor.tenant.subsidiary_id,
+        "kind": actor.kind.value,
+        "locale": actor.locale,
+        "forms": services.databases.adapter.forms(actor, ""),
+    }
 
 
-@router.get("/forms", operation_id="findForms")
+@router.get(
+    "/forms", operation_id="findForms", response_model=list[FormEntry], response_model_exclude_unset=True
+)
 def find_forms(actor: ActorDep, services: ServicesDep, q: _Q = "") -> list[dict[str, Any]]:
     """Forms the caller may act on, by words of their id or label."""
     return services.databases.adapter.forms(actor, q)
 
 
-@router.get("/forms/{form_id}", operation_id="getForm")
+@router.get(
+    "/forms/{form_id}", operation_id="getForm", response_model=FormSchema, response_model_exclude_unset=True
+)
 def get_form(form_id: str, actor: ActorDep, services: ServicesDep) -> dict[str, Any]:
     """A form's schema for rendering."""
     return services.databases.adapter.form_schema(actor, form_id)
@@ -80,7 +85,12 @@ def query_records(
     return services.databases.adapter.query_records(actor, form_id, request)
 
 
-@router.get("/forms/{form_id}/records/{record:path}", operation_id="getRecord")
+@router.get(
+    "/forms/{form_id}/records/{record:path}",
+    operation_id="getRecord",
+    response_model=RecordView,
+    response_model_exclude_unset=True,
+)
 def get_record(form_id: str, record: str, actor: ActorDep, services: ServicesDep) -> dict[str, Any]:
     """One record, by id or document number."""
     return services.databases.adapter.lookup_record(actor, form_id, record)

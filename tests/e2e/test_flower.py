@@ -6,16 +6,20 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
 import pytest
 from flower.urls import handlers
 
+from migrations.run import upgrade
+from staging.bootstrap import open_dispatcher
 from staging.embedded.redis_server import EmbeddedRedis
 from staging.embedded.spawn import free_port
+from staging.messaging.celery_dispatcher import EXECUTE_TASK
 from tests.support.fixtures import StartWorker
-from tests.support.processes import LoggedProcess
+from tests.support.processes import LoggedProcess, settings_from
 from tests.support.waiting import wait_until
 
 _LOGIN = ("clerk", "right")
@@ -118,7 +122,11 @@ def test_an_environment_that_would_open_its_api_does_not(env: dict[str, str], tm
         one.stop()
 
 
-def test_it_shows_our_worker(env: dict[str, str], tmp_path: Path, start_worker: StartWorker) -> None:
+def test_it_shows_our_worker_and_each_execution_with_its_operation_ids(
+    env: dict[str, str], tmp_path: Path, start_worker: StartWorker
+) -> None:
+    settings = settings_from(env)
+    upgrade(settings.database_url, "queue")
     worker = start_worker(env, name="seen")
     one = Flower({**env, "OPSTAGE_FLOWER_BASIC_AUTH": ":".join(_LOGIN)}, tmp_path)
 
@@ -128,6 +136,17 @@ def test_it_shows_our_worker(env: dict[str, str], tmp_path: Path, start_worker: 
     try:
         wait_until(lambda: any(name.startswith("seen@") for name in names()), 20, "Flower lists the worker")
         assert worker.alive()
+        assert open_dispatcher(settings).announce(["op-of-this-test-1", "op-of-this-test-2"])
+
+        def executions() -> list[dict[str, Any]]:
+            tasks = httpx.get(one.url + "/api/tasks", auth=_LOGIN, timeout=15).json().values()
+            return [task for task in tasks if task["name"] == EXECUTE_TASK and task["state"] == "SUCCESS"]
+
+        (task,) = wait_until(executions, 20, "Flower has the execution")
+        assert "op-of-this-test-1" in task["args"]
+        assert "op-of-this-test-2" in task["args"]
+        page = httpx.get(f"{one.url}/task/{task['uuid']}", auth=_LOGIN, timeout=15).text
+        assert "op-of-this-test-2" in page
     finally:
         one.stop()
 

@@ -90,6 +90,9 @@ def test_answers_are_as_described(spec: dict[str, Any], door: Door) -> None:
         ("get", "/v1/operations/{op_id}/status"): person.get(f"{path}/status"),
         ("get", "/v1/operations/{op_id}/journal"): person.get(f"{path}/journal"),
         ("post", "/v1/operations/query"): person.post("/v1/operations/query", {}),
+        ("get", "/v1/forms"): person.get("/v1/forms"),
+        ("get", "/v1/forms/{form_id}"): person.get("/v1/forms/sales_order"),
+        ("get", "/v1/forms/{form_id}/records/{record}"): person.get("/v1/forms/customer/records/KH0001"),
         ("post", "/v1/todos/query"): person.post("/v1/todos/query", {}),
         ("post", "/v1/forms/{form_id}/query"): person.post("/v1/forms/customer/query", {}),
     }
