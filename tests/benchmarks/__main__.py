@@ -1,6 +1,6 @@
 """``python -m tests.benchmarks`` (``make bench ARGS="…"``): measure, print tables, write them to artifacts/benchmarks.
 
---measure throughput,latency     what to measure (also: confirm, growth); default: throughput and latency
+--measure throughput,latency     what to measure (also: confirm, growth, endurance); default: throughput and latency
 --only opstage,bare              arms by name or beginning; the reference comes along
 --keep                           also write to tests/benchmarks/results, which is committed
 """
@@ -10,11 +10,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.benchmarks import confirm, growth, latency, report, throughput
+from tests.benchmarks import confirm, endurance, growth, latency, report, throughput
 from tests.benchmarks.arms import REFERENCE, chosen
 from tests.benchmarks.servers import bench
 
-_MEASURES = ("throughput", "latency", "confirm", "growth")
+_MEASURES = ("throughput", "latency", "confirm", "growth", "endurance")
 
 
 def main(arguments: list[str]) -> None:
@@ -44,6 +44,11 @@ def main(arguments: list[str]) -> None:
             table = report.confirm_table(confirms)
             found = {"confirm": confirms, "settings": settings}
             _show(table, report.save(f"confirm{suffix}", found, [table], keep=options.keep))
+        if "endurance" in wanted:
+            tenths = endurance.measure(place, n=options.n, settings=settings)
+            table = report.endurance_table(tenths)
+            found = {"endurance": tenths, "settings": settings}
+            _show(table, report.save(f"endurance{suffix}", found, [table], keep=options.keep))
     if "growth" in wanted:
         grown = growth.measure(_pairs(options.growth), n=options.n, settings=settings)
         table = report.growth_table(grown)

@@ -15,6 +15,7 @@ from typing import Any
 
 from tests.benchmarks.chart import Bar, bars
 from tests.benchmarks.confirm import Confirms
+from tests.benchmarks.endurance import Tenth
 from tests.benchmarks.growth import Grown
 from tests.benchmarks.latency import Latency
 from tests.benchmarks.throughput import Summary
@@ -59,6 +60,12 @@ def growth_table(rows: Sequence[Grown]) -> str:
         f" | {r.worker_cpu_ms:.2f} + {r.database_cpu_ms:.2f} | {r.ratio:.2f} |"
         for r in rows
     )
+    return "\n".join([head, *lines])
+
+
+def endurance_table(rows: Sequence[Tenth]) -> str:
+    head = "| operations done | op/s | worker memory MB | finding due rows ms |\n|---|---|---|---|"
+    lines = (f"| {r.done:,} | {r.ops_per_s:.0f} | {r.memory_mb:.0f} | {r.due_ms:.2f} |" for r in rows)
     return "\n".join([head, *lines])
 
 
