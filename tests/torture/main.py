@@ -15,6 +15,7 @@ import pytest
 from staging.contracts.status import StatusCode
 from tests.support.processes import ROOT
 from tests.torture.plan import kinds_of
+from tests.torture.proofs import PROOFS
 from tests.torture.run import Report, torture
 from tests.torture.scene import Options
 
@@ -55,13 +56,18 @@ def _options() -> Options:
     parser.add_argument("--shared", choices=("0", "1"), default="1", help="1: queue and ERP in one database")
     parser.add_argument("--settings", default="", help="OPSTAGE_NAME=value, several with blanks between")
     parser.add_argument(
-        "--plant", choices=("", "ledger", "fencing", "order"), default="", help="remove a safeguard"
+        "--plant",
+        choices=("", "ledger", "fencing", "order"),
+        default="",
+        help="take a safeguard out, see proofs.py",
     )
     parser.add_argument("--kinds", default="", help="of faults, with commas; empty: all")
     parser.add_argument(
         "--failpoints", default="", help="of every worker, like W4:stop;W6:kill; empty: drawn"
     )
     given = parser.parse_args()
+    if given.plant:
+        return PROOFS[given.plant].options
     kinds = tuple(kind for kind in given.kinds.split(",") if kind)
     if unknown := set(kinds) - set(kinds_of(given.db)):
         parser.error(f"{', '.join(sorted(unknown))}: faults are {', '.join(kinds_of(given.db))}")
@@ -75,7 +81,6 @@ def _options() -> Options:
         given.seconds,
         seed,
         settings,
-        plant=given.plant,
         kinds=kinds,
         windows=given.failpoints,
     )

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.torture.plan import DATABASE, DOORS, REDIS, WORKERS, kinds_of, make_plan
+from tests.torture.proofs import PROOFS
 from tests.torture.run import torture
 from tests.torture.scene import Options
-
-_ONE_ATTEMPT = {"OPSTAGE_MAX_ATTEMPTS": "1"}
 
 
 @pytest.mark.timeout(300)
@@ -24,33 +23,12 @@ def test_whatever_is_killed_each_accepted_operation_has_one_effect_or_one_explic
     assert sum(report.failpoints.values()) > 0
 
 
-@pytest.mark.parametrize(
-    ("kind", "plant", "windows", "settings", "seen"),
-    [
-        # Killed after the commit: a second execution follows, since nothing says that there was a first one.
-        pytest.param("sqlite", "ledger", "W8:kill", {}, ": 2 effects", id="the-ledger-row-is-not-written"),
-        # Frozen past its lease with operations in hand, which are written off; then it goes on, and commits.
-        pytest.param(
-            *("postgresql", "fencing", "W4:stop;W5:stop", _ONE_ATTEMPT, ": fail, 1 effects"),
-            id="the-fencing-token-is-not-checked",
-        ),
-        # Killed between the status and the commit that should have come first.
-        pytest.param(
-            *("sqlite", "order", "W6:kill", {}, ": success, 0 effects"),
-            id="the-status-is-written-before-the-commit",
-        ),
-    ],
-)
+@pytest.mark.parametrize("safeguard", PROOFS)
 @pytest.mark.timeout(300)
-def test_torture_notices_a_missing_safeguard_within_a_minute(
-    tmp_path: Path, kind: str, plant: str, windows: str, settings: dict[str, str], seen: str
-) -> None:
-    options = Options(
-        kind, shared=False, seconds=60, seed=3, settings=settings, plant=plant, windows=windows,
-        kinds=("redis-flushall",), beats=1, plain=True, http=False,
-    )  # fmt: skip
-    report = torture(options, tmp_path, until_broken=True)
-    assert any(problem.endswith(seen) for problem in report.problems), report
+def test_torture_notices_a_missing_safeguard_within_a_minute(tmp_path: Path, safeguard: str) -> None:
+    proof = PROOFS[safeguard]
+    report = torture(proof.options, tmp_path, until_broken=True)
+    assert any(problem.endswith(proof.seen) for problem in report.problems), report
 
 
 def test_the_same_seed_makes_the_same_plan_and_a_long_one_has_every_fault_there_is() -> None:

@@ -1,0 +1,35 @@
+"""Three safeguards, each taken out, and the faults under which that shows within seconds: torture has to fail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.torture.scene import Options
+
+
+@dataclass(frozen=True)
+class Proof:
+    """``seen``: how one of the broken promises ends."""
+
+    options: Options
+    seen: str
+
+
+def _proof(kind: str, plant: str, windows: str, seen: str, **settings: str) -> Proof:
+    quiet = Options(
+        kind, shared=False, seconds=60, seed=3, settings=settings, plant=plant, windows=windows,
+        kinds=("redis-flushall",), plain=True, http=False, beats=1,
+    )  # fmt: skip
+    return Proof(quiet, seen)
+
+
+PROOFS = {
+    # Killed after the commit: a second execution follows, since nothing says that there was a first one.
+    "ledger": _proof("sqlite", "ledger", "W8:kill", ": 2 effects"),
+    # Frozen past its lease with operations in hand, which are written off; then it goes on, and commits.
+    "fencing": _proof(
+        "postgresql", "fencing", "W4:stop;W5:stop", ": fail, 1 effects", OPSTAGE_MAX_ATTEMPTS="1"
+    ),
+    # Killed between the status and the commit that should have come first.
+    "order": _proof("sqlite", "order", "W6:kill", ": success, 0 effects"),
+}
