@@ -94,6 +94,7 @@ def summary(report: Report) -> str:
         f"operations accepted   {report.operations}, effects {report.effects}",
         f"clients               {_listed(report.clients)}",
         f"faults                {sum(report.faults.values())}: {_listed(report.faults)}",
+        f"came too late         {_listed(report.skipped) or 'none'}",
         f"failpoints            {sum(report.failpoints.values())}: {_listed(report.failpoints)}",
         f"restarts              {report.restarts} of processes; worker clocks {clocks}",
         f"published, heard      {report.published}",

@@ -46,6 +46,7 @@ class Report:
     clocks: tuple[str, ...]
     ran_s: float
     faults: dict[str, int]
+    skipped: dict[str, int]
     failpoints: dict[str, int]
     restarts: int
     clients: dict[str, int]
@@ -103,7 +104,8 @@ def torture(
             options=options,
             clocks=scene.clocks,
             ran_s=round(ran_s, 1),
-            faults=dict(sorted(chaos.done.items())),
+            faults={kind: count for kind, count in sorted(chaos.done.items()) if count},
+            skipped={kind: count for kind, count in sorted(chaos.skipped.items()) if count},
             failpoints=dict(sorted(keeper.fired().items())),
             restarts=keeper.restarts,
             clients=dict(sorted(log.counts.items())),
