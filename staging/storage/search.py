@@ -32,6 +32,8 @@ from staging.storage.tables import op_queue
 
 q = op_queue.c
 _GROUPS: tuple[TodoGroup, ...] = get_args(TodoGroup)
+_PENDING = q.sStatus == literal_column(f"'{Status.PENDING.value}'")
+"""As a literal: a partial index matches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,7 @@ def for_approval(
 
 
 def _for_approval(user_id: str) -> ColumnElement[bool]:
-    pending = q.sStatus == literal_column(f"'{Status.PENDING.value}'")  # literal: a partial index matches
-    return and_(pending, _is(StatusCode.WAITING_APPROVAL), q.sMakePerson != user_id)
+    return and_(_PENDING, _is(StatusCode.WAITING_APPROVAL), q.sMakePerson != user_id)
 
 
 def _of_kinds(kinds: Sequence[Route]) -> ColumnElement[bool]:
@@ -154,15 +155,16 @@ def todos(
 ) -> tuple[list[tuple[Operation, TodoGroup]], int | None]:
     """The same of one user's todos, each with its group."""
     approvals = and_(_for_approval(mine.user_id), _of_kinds(mine.kinds))
-    pending = q.sStatus == Status.PENDING.value
     group: ColumnElement[int] = case(
-        (or_(and_(pending, _is(StatusCode.WAITING_USER)), approvals), 0), (pending, 1), else_=2
+        (or_(and_(_PENDING, _is(StatusCode.WAITING_USER)), approvals), 0), (_PENDING, 1), else_=2
     )
     statement = base_select().where(
         _within(tenant), or_(q.sMakePerson == mine.user_id, approvals), *_terms(mine.wanted)
     )
     if mine.groups:
         statement = statement.where(group.in_([_GROUPS.index(one) for one in mine.groups]))
+        if "recent" not in mine.groups:
+            statement = statement.where(_PENDING)  # history is not even looked at
     grouped = statement.add_columns(group.label("todo_group"))
     rows, total = _paged(connection, grouped, plan, {**SORTABLE, "group": group})
     return [(to_operation(row), _GROUPS[row.todo_group]) for row in rows], total
