@@ -141,8 +141,6 @@ class ControlService:
         with self._store.read() as connection:
             operation = fetch(connection, actor, op_id, self._adapter)
         check(operation)
-        if operation.archived_at is not None:
-            raise moved_on(operation)
 
         def work(unit: UnitOfWork) -> bool:
             source = operation.status_code
