@@ -47,7 +47,7 @@ class Guard:
                 bearer_of(headers.get("authorization", "")), headers.get(PERSON_HEADER, "").strip()
             )
             try:
-                who = await self._verified(identity.token)
+                who = await self._verified(identity.token, (scope.get("client") or ("",))[0])
             except ToolRefused as refusal:
                 await _response(refusal.error)(scope, receive, send)
                 return
@@ -56,7 +56,7 @@ class Guard:
             scope["user"] = AuthenticatedUser(token)
         await self._app(scope, receive, send)
 
-    async def _verified(self, token: str) -> Who:
+    async def _verified(self, token: str, client: str) -> Who:
         """Whom the API takes the bearer of ``token`` for. Raises ToolRefused: unauthenticated, or unavailable."""
         if not token or not token.isascii():
             raise refused(Refused(ErrorCode.UNAUTHENTICATED), "en")
@@ -64,7 +64,7 @@ class Guard:
         known = self._known.get(key)
         if known and known[0] > time.monotonic():
             return known[1]
-        who = Who.model_validate(await Caller(self._upstream, token).get("me"))
+        who = Who.model_validate(await Caller(self._upstream, token, client=client).get("me"))
         if len(self._known) >= _MAX_KEPT:
             self._known.clear()
         self._known[key] = (time.monotonic() + _FRESH_S, who)

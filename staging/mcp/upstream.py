@@ -47,11 +47,15 @@ class Upstream:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """``upstream`` with one bearer token. ``locale`` is for errors of the way there; the API's own speak the user's."""
+    """``upstream`` with one bearer token. ``locale`` is for errors of the way there; the API's own speak the user's.
+
+    ``client``: address of whoever brought the token, so that the API counts guesses to them and not to us.
+    """
 
     upstream: Upstream
     token: str
     locale: str = "en"
+    client: str = ""
 
     async def get(self, *path: str, patience_s: float = 0.0, **query: Any) -> Any:
         """GET ``/v1/path…``; ``patience_s``: seconds the API may take beyond the usual. Raises ToolRefused."""
@@ -66,6 +70,8 @@ class Caller:
 
     async def _call(self, method: str, path: tuple[str, ...], patience_s: float, **request: Any) -> Any:
         headers = {"Authorization": f"Bearer {self.token}"}
+        if self.client:
+            headers["X-Forwarded-For"] = self.client
         if "content" in request:
             headers["Content-Type"] = "application/json"
         address = f"/v1/{path_of(path)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,9 +13,10 @@ from mcp import MCPError, types
 
 from staging.embedded.spawn import free_port
 from tests.integration.mcp.conftest import Way
-from tests.support.api import AGENT, PERSON, Door
+from tests.support.api import AGENT, PERSON, Door, open_door
 from tests.support.demo_requests import new_customer
 from tests.support.mcp import MODERN, McpProcess, Person, over_http, over_stdio
+from tests.support.private import EmbeddedRedis
 
 pytestmark = pytest.mark.anyio
 INITIALIZE = {
@@ -188,3 +190,20 @@ async def test_an_api_that_goes_away_and_comes_back_loses_no_confirm(
     assert len(again["operations"]) == 1
     body = {"filter": {"preparationId": answer["preparationId"]}}
     assert len(door.as_("u-lin").post("/v1/operations/query", body)["items"]) == 1
+
+
+def test_guesses_are_counted_to_whoever_makes_them(tmp_path: Path, session_redis: EmbeddedRedis) -> None:
+    """Not to this server, through which everybody comes."""
+    with (
+        open_door("sqlite", session_redis.url, tmp_path, failed_credential_limit="3/minute") as door,
+        McpProcess(door.url, door.folder) as mcp,
+    ):
+
+        def statuses(address: str, token: str, times: int = 1) -> list[int]:
+            transport = httpx.HTTPTransport(local_address=address)
+            with httpx.Client(transport=transport, headers=ACCEPT | bearer(token), timeout=30) as client:
+                return [client.post(mcp.url, json=INITIALIZE).status_code for _ in range(times)]
+
+        assert statuses("127.0.0.2", "ops_guess", 5) == [401] * 3 + [429] * 2
+        assert statuses("127.0.0.2", door.token("u-lin", AGENT)) == [429]
+        assert statuses("127.0.0.3", door.token("u-chen", AGENT)) == [200]
