@@ -39,10 +39,11 @@ fuzz:  ## hostile requests at every call of the API, many more than in test (OPS
 		tests/integration/api/test_fuzz.py tests/integration/api/test_conformity.py $(ARGS)
 
 # SHARED=0: queue and ERP in two databases. SETTINGS="OPSTAGE_NAME=value …" go to every process.
+# PACE=0.1: quick operations, which share commits. PLANT=ledger|fencing|order takes a safeguard out.
 torture:  ## everything is killed while clients confirm; the oracle judges (SECONDS=60 SEED= DB=postgresql|mariadb|sqlite SHARED=1)
 	@$(DEV)
 	@$(BIN)/python -m tests.torture.main --seconds "$(or $(SECONDS),60)" --seed "$(SEED)" --db "$(or $(DB),postgresql)" \
-		--shared "$(or $(SHARED),1)" --settings "$(SETTINGS)" --plant "$(PLANT)"
+		--shared "$(or $(SHARED),1)" --settings "$(SETTINGS)" --pace "$(or $(PACE),1)" --plant "$(PLANT)"
 
 torture-proof:  ## torture with a safeguard removed, three times: each has to fail
 	@$(DEV)

@@ -43,6 +43,7 @@ def main() -> int:
     print(summary(report))
     (_ARTIFACTS / f"{name}.json").write_text(json.dumps(report.to_json(), indent=2), encoding="utf-8")
     if not report.problems:
+        shutil.rmtree(logs)
         return 0
     print(f"logs of all processes: {logs}")
     return 1
@@ -61,6 +62,7 @@ def _options() -> Options:
         default="",
         help="take a safeguard out, see proofs.py",
     )
+    parser.add_argument("--pace", type=float, default=1.0, help="0.1: quick operations, which share commits")
     parser.add_argument("--kinds", default="", help="of faults, with commas; empty: all")
     parser.add_argument(
         "--failpoints", default="", help="of every worker, like W4:stop;W6:kill; empty: drawn"
@@ -82,6 +84,7 @@ def _options() -> Options:
         seed,
         settings,
         kinds=kinds,
+        pace=given.pace,
         windows=given.failpoints,
     )
 

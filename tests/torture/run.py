@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ class Report:
             "shared": self.options.shared,
             "seconds": self.options.seconds,
             "seed": self.options.seed,
+            "pace": self.options.pace,
             "settings": dict(self.options.settings),
             "plant": self.options.plant,
         }
@@ -140,7 +142,8 @@ def _clients(
         dispatcher = open_dispatcher(settings_from(scene.env))
         gauge = _Gauge(judge, stopped, until_broken)
         threads: list[threading.Thread] = [gauge]
-        pace = 0.1 if scene.where.kind == "sqlite" else 1.0  # there whoever executes holds up all others
+        # On SQLite whoever executes holds up all others.
+        pace = min(scene.options.pace, 0.1 if scene.where.kind == "sqlite" else inf)
         payload = partial(plain_payload if scene.options.plain else make_payload, pace=pace)
         for number in range(scene.options.clients):
             seed = f"client {scene.options.seed} {number}"

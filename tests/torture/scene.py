@@ -51,7 +51,8 @@ class Options:
     """``settings``: OPSTAGE_* variables on top of ``LIMITS``; ``plant``: what is removed (see ``planted``).
 
     ``kinds``: faults to choose from, all where empty. ``windows``: the failpoints of the first worker alone, instead of
-    a choice for each. ``plain``: operations that all succeed. ``http``: whether there is an API.
+    a choice for each. ``plain``: operations that all succeed. ``pace``
+    stretches the time they take (quick ones share commits). ``http``: whether there is an API.
     """
 
     kind: str = "postgresql"
@@ -63,6 +64,7 @@ class Options:
     kinds: tuple[str, ...] = ()
     windows: str = ""
     plain: bool = False
+    pace: float = 1.0
     http: bool = True
     beats: int = 3
     clients: int = 8
