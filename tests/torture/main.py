@@ -94,7 +94,7 @@ def summary(report: Report) -> str:
     clocks = " ".join(report.clocks).strip() or "as they are"
     lines = [
         f"ran                   {report.ran_s} s",
-        f"operations accepted   {report.operations}, effects {report.effects}",
+        f"operations accepted   {report.operations}, effects {report.effects}, ended together {report.shared_commits}",
         f"clients               {_listed(report.clients)}",
         f"faults                {sum(report.faults.values())}: {_listed(report.faults)}",
         f"came too late         {_listed(report.skipped) or 'none'}",

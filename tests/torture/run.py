@@ -55,6 +55,7 @@ class Report:
     codes: dict[int, int]
     reasons: dict[str, int]
     moves: dict[str, int]
+    shared_commits: int
     effects: int
     published: int
     rest_s: float
@@ -115,6 +116,7 @@ def torture(
             codes={int(code): count for code, count in sorted(found.codes.items())},
             reasons=dict(judge.reasons().most_common()),
             moves=dict(judge.moves().most_common()),
+            shared_commits=judge.shared_commits(),
             effects=found.effects,
             published=len(listener.heard),
             rest_s=round(rest_s, 1),

@@ -114,6 +114,11 @@ class Judge:
         """How often operations moved, by verb."""
         return Counter(str(verb) for (verb,) in self._all(self._queue, "SELECT {sVerb} FROM ai_op_event"))
 
+    def shared_commits(self) -> int:
+        """How many operations ended in one statement with another (their events have one time)."""
+        finished = self._all(self._queue, "SELECT {tCreateDate} FROM ai_op_event WHERE {sVerb} = 'finish'")
+        return sum(count for count in Counter(finished).values() if count > 1)
+
     def _settle_what_was_not_answered(self) -> None:
         """A confirm or an insert without an answer: if its rows are there, it was accepted."""
         rows = self._all(self._queue, "SELECT {sId}, {sPreparationId} FROM ai_op_queue")
