@@ -26,12 +26,21 @@ def main(arguments: list[str]) -> None:
     suffix = "" if options.engine == "postgresql" else f"-{options.engine}"
     with bench(options.engine, history_rows=options.history, tenants=options.tenants) as place:
         if "throughput" in wanted:
-            runs, rows = throughput.measure(
-                place, arms, reference, n=options.n, rounds=options.rounds, settings=settings
+
+            def keep(runs: list[throughput.Measured], rows: list[throughput.Summary]) -> None:
+                table, chart = report.throughput_table(rows), report.throughput_chart(rows)
+                found = {"throughput": rows, "runs": runs, "settings": settings}
+                _show(table, report.save(f"throughput{suffix}", found, [table], chart, keep=options.keep))
+
+            throughput.measure(
+                place,
+                arms,
+                reference,
+                n=options.n,
+                rounds=options.rounds,
+                settings=settings,
+                after_round=keep,
             )
-            table, chart = report.throughput_table(rows), report.throughput_chart(rows)
-            found = {"throughput": rows, "runs": runs, "settings": settings}
-            _show(table, report.save(f"throughput{suffix}", found, [table], chart, keep=options.keep))
         if "latency" in wanted:
             waits = latency.measure(
                 place, arms, reference, n=options.waits, rounds=options.rounds, settings=settings

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-_WIDTH, _LEFT, _RIGHT, _ROW, _TOP = 860, 300, 60, 30, 64
+_WIDTH, _LEFT, _RIGHT, _ROW, _TOP = 900, 360, 60, 30, 64
 _FILL = {"ours": "#0b7285", "hand": "#868e96", "peer": "#ced4da"}
 _WEIGHT = {"ours": ' font-weight="600"'}
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
+import sqlite3
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
@@ -19,6 +21,7 @@ from tests.benchmarks.endurance import Tenth
 from tests.benchmarks.growth import Grown
 from tests.benchmarks.latency import Latency
 from tests.benchmarks.throughput import Summary
+from tests.support.private import private_postgres_bin
 from tests.support.processes import ROOT
 
 ARTIFACTS = ROOT / "artifacts" / "benchmarks"
@@ -87,19 +90,11 @@ def save(
 
 def throughput_chart(rows: Sequence[Summary]) -> str:
     about = machine()
-    ordered = sorted(rows, key=lambda r: -r.ratio)
+    drawn = [Bar(f"{r.label} (commit: {r.commit})", r.ratio, _colour(r)) for r in rows]
     return bars(
         "One ERP write through each: operations a second, by hand with a commit each = 1",
-        [
-            Bar(
-                f"{r.label} ({'group commit' if r.commit == 'group' else f'commit: {r.commit}'})",
-                r.ratio,
-                _colour(r),
-            )
-            for r in ordered
-        ],
-        f"{about['database']}, {about['cores']} cores, median of {rows[0].rounds} interleaved rounds of {rows[0].n},"
-        f" {about['date'][:10]}",
+        sorted(drawn, key=lambda bar: -bar.value),
+        f"{about['cores']} cores, median of {rows[0].rounds} interleaved rounds of {rows[0].n}, {about['date'][:10]}",
     )
 
 
@@ -118,17 +113,24 @@ def machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "system": platform.platform(terse=True),
-        "database": _said("/usr/lib/postgresql/15/bin/postgres", "--version") or "PostgreSQL",
+        "databases": {
+            "postgresql": _version(str(private_postgres_bin() / "postgres"), "--version"),
+            "mariadb": _version("mariadbd", "--version"),
+            "sqlite": sqlite3.sqlite_version,
+        },
         "versions": {name: metadata.version(name) for name in _OURS} | _peer_versions(),
         "load": os.getloadavg(),
     }
 
 
 def _about_text(about: Mapping[str, Any]) -> str:
-    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    servers, versions = (
+        ", ".join(f"{name} {version}" for name, version in about[kind].items())
+        for kind in ("databases", "versions")
+    )
     return (
         f"{about['date']}, commit {about['commit']}, {about['cores']} cores ({about['cpu']}), {about['system']},"
-        f" Python {about['python']}, {about['database']}; {versions}. Load average at the end"
+        f" Python {about['python']}, {servers}; {versions}. Load average at the end"
         f" {about['load'][0]:.1f}: others used this machine, so read the ratios."
     )
 
@@ -147,6 +149,11 @@ def _cpu_model() -> str:
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.processor()
+
+
+def _version(*command: str) -> str:
+    found = re.search(r"\d+\.[\d.]+", _said(*command))
+    return found.group() if found else ""
 
 
 def _said(*command: str) -> str:

@@ -6,9 +6,8 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -40,7 +39,7 @@ class Measured:
     redis_cpu_ms: float
     neighbours: float
     load: float
-    ratio: float = field(default=0.0)
+    ratio: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +69,25 @@ def measure(
     rounds: int,
     settings: Mapping[str, str] | None = None,
     say: Callable[[str], None] = print,
+    after_round: Callable[[list[Measured], list[Summary]], None] = lambda runs, rows: None,
 ) -> tuple[list[Measured], list[Summary]]:
-    """Each round runs every arm once, in turn, beginning one further on each time. Raises ``WrongOutcome``."""
+    """Each round runs every arm once, in turn, beginning one further on each time. Raises ``WrongOutcome``.
+
+    ``after_round`` gets what there is so far: a long comparison that is broken off was not for nothing.
+    """
     results: list[Measured] = []
     for number in range(rounds):
         shift = number % len(arms)
         of_round = [one(bench, arm, n, number, settings, say) for arm in (*arms[shift:], *arms[:shift])]
         base = next(m.ops_per_s for m in of_round if m.arm == reference)
-        results += [Measured(**{**_fields(m), "ratio": m.ops_per_s / base}) for m in of_round]
-    return results, [_summary(arm, [m for m in results if m.arm == arm.name]) for arm in arms]
+        results += [replace(m, ratio=m.ops_per_s / base) for m in of_round]
+        after_round(results, summaries(arms, results))
+    return results, summaries(arms, results)
+
+
+def summaries(arms: Sequence[Arm], results: Sequence[Measured]) -> list[Summary]:
+    """Medians over the rounds of each arm."""
+    return [_summary(arm, [m for m in results if m.arm == arm.name]) for arm in arms]
 
 
 def one(
@@ -172,10 +181,6 @@ def _await_all(
         if ended or time.monotonic() - progress > stalled_s:
             logs = "\n".join(f"{p.name}: {p.log()[-2000:]}" for p in processes)
             raise WrongOutcome(f"{count} of {n} done, then nothing (ended: {ended})\n{logs}")
-
-
-def _fields(measured: Measured) -> dict[str, Any]:
-    return asdict(measured)
 
 
 def _summary(arm: Arm, runs: Sequence[Measured]) -> Summary:
