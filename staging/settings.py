@@ -74,7 +74,7 @@ class Settings(BaseSettings):
         default=0.5, gt=0, description="while one operation runs longer, others of its batch go back"
     )
     group_commit_s: float = Field(
-        default=0.1,
+        default=0.3,
         ge=0,
         description="shared database: quick operations of a tenant share a commit; 0: each its own",
     )

@@ -7,10 +7,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from statistics import median
 
 from staging.domain.operation import Operation
 
 log = logging.getLogger(__name__)
+_REMEMBERED = 7
 _Rest = Callable[[Sequence[Operation]], None]
 
 
@@ -59,19 +61,19 @@ class Batch:
 
 
 class Costs:
-    """How long operations of a kind take, learnt from the last ones."""
+    """How long operations of a kind take: the median of the last ones, so that a cold start or a busy moment passes."""
 
     def __init__(self) -> None:
-        self._seconds: dict[tuple[str, str], float] = {}
+        self._seconds: dict[tuple[str, str], deque[float]] = {}
 
     def note(self, operation: Operation, seconds: float) -> None:
         kind = (operation.command_type, operation.form_id)
-        known = self._seconds.get(kind, seconds)
-        self._seconds[kind] = max(seconds, (known + seconds) / 2)  # slow once, slow for a while
+        self._seconds.setdefault(kind, deque(maxlen=_REMEMBERED)).append(seconds)
 
     def of(self, operation: Operation) -> float:
         """Seconds, infinite for a kind never seen."""
-        return self._seconds.get((operation.command_type, operation.form_id), float("inf"))
+        last = self._seconds.get((operation.command_type, operation.form_id))
+        return median(last) if last else float("inf")
 
 
 class Watcher:
