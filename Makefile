@@ -5,7 +5,7 @@ RUNTIME := $(PYTHON) scripts/bootstrap
 DEV := $(PYTHON) scripts/bootstrap --dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test bench fuzz check audit-deps texts fmt lock clean torture torture-proof
+.PHONY: help demo up test bench fuzz check audit-deps texts fmt lock clean crash-matrix torture torture-proof
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,10 @@ bench:  ## the same ERP write through Opstage, by hand and through other queues 
 	@$(BIN)/python -m venv --clear .venv-bench
 	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/bench.txt
 	@touch $@
+
+crash-matrix:  ## processes lost at every window × signal × database (ARGS="--window W5,W6 --database sqlite" SETTINGS="OPSTAGE_X=1")
+	@$(DEV)
+	@$(BIN)/python -m tests.crash_matrix $(ARGS) $(if $(SETTINGS),--set $(SETTINGS))
 
 fuzz:  ## hostile requests at every call of the API, many more than in test (OPSTAGE_FUZZ_EXAMPLES, default 1000)
 	@$(DEV)

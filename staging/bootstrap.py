@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -45,10 +45,17 @@ def open_engine(settings: Settings, url: str, application_name: str = "opstage")
     )
 
 
-def load_adapter(settings: Settings, engine: Any) -> ErpAdapter:
-    """Import ``OPSTAGE_ERP_ADAPTER`` (``package.module:factory``) and call it with settings and the ERP's engine."""
+def import_adapter(settings: Settings) -> Callable[[Settings, Any], ErpAdapter]:
+    """The factory that ``OPSTAGE_ERP_ADAPTER`` (``package.module:factory``) names."""
     module, _, factory = settings.erp_adapter.partition(":")
-    return cast(ErpAdapter, getattr(import_module(module), factory or "build_adapter")(settings, engine))
+    return cast(
+        Callable[[Settings, Any], ErpAdapter], getattr(import_module(module), factory or "build_adapter")
+    )
+
+
+def load_adapter(settings: Settings, engine: Any) -> ErpAdapter:
+    """The adapter on the ERP's ``engine``."""
+    return import_adapter(settings)(settings, engine)
 
 
 @dataclass(frozen=True)

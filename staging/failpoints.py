@@ -12,8 +12,9 @@ worker's main process), ``quit-main`` (SIGQUIT it) or ``stop`` (SIGSTOP this pro
 ``OPSTAGE_FAILPOINT_OP`` limits it to one operation id.
 
 ``OPSTAGE_FAILPOINT_HOLD=<dir>``: whoever comes to a window that the file ``<dir>/armed`` names at that moment, with an
-operation that has not been held there yet, leaves its pid in ``<dir>/<window>.<operation>`` and waits until
-``<dir>/go.<pid>`` appears. What strikes it meanwhile is the test's choice.
+operation that has not been held there yet, leaves its pid in ``<dir>/<window>.<operation>`` and waits, while there is
+``<dir>/held.<pid>``, until ``<dir>/go.<pid>`` appears. What strikes it meanwhile is the test's choice. ``W2*`` in that
+file is a barrier: everybody who comes there, as often as they come, waits as long as the file says so.
 """
 
 from __future__ import annotations
@@ -64,20 +65,32 @@ def _armed(window: str, *op_ids: str) -> None:
 
 
 def _hold(folder: Path, window: str, op_ids: tuple[str, ...]) -> None:
+    barrier = f"{window}*"
+    names = _names(folder)
+    if window not in names and barrier not in names:
+        return
+    own, held, go = (folder / f"{what}.{os.getpid()}" for what in ("pid", "held", "go"))
+    go.unlink(missing_ok=True)  # meant for an earlier stay
+    if not own.exists():  # the marks are further names of this file
+        own.write_text(str(os.getpid()), encoding="ascii")
+    held.touch()
     try:
-        armed = (folder / "armed").read_text(encoding="ascii").split()
+        new = [op_id for op_id in op_ids if _left_at(folder / f"{window}.{op_id}", own)]
+        if barrier in names:
+            while barrier in _names(folder):
+                time.sleep(_POLL_S)
+        elif new:
+            while not go.exists():
+                time.sleep(_POLL_S)
+    finally:  # a time limit or a shutdown may strike here
+        held.unlink()
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return (folder / "armed").read_text(encoding="ascii").split()
     except FileNotFoundError:
-        return
-    if window not in armed:
-        return
-    own = folder / f"pid.{os.getpid()}"
-    own.write_text(str(os.getpid()), encoding="ascii")
-    if not any([_left_at(folder / f"{window}.{op_id}", own) for op_id in op_ids]):  # noqa: C419 - all of them
-        return
-    go = folder / f"go.{os.getpid()}"
-    while not go.exists():
-        time.sleep(_POLL_S)
-    go.unlink()
+        return []
 
 
 def _left_at(mark: Path, content: Path) -> bool:

@@ -12,6 +12,7 @@ from celery import Celery
 from celery.exceptions import WorkerLostError
 from celery.signals import task_failure, worker_init, worker_shutting_down
 
+from staging.bootstrap import import_adapter
 from staging.messaging.celery_dispatcher import SWEEP_TASK, make_celery
 from staging.settings import Settings, get_settings
 from workers.stopping import set_stopping
@@ -20,6 +21,9 @@ from workers.stopping import set_stopping
 @worker_init.connect
 def _begin(**_: Any) -> None:
     set_stopping(False)
+    import_adapter(
+        get_settings()
+    )  # before the fork, so that no child spends a second on it at its first task
 
 
 @worker_shutting_down.connect

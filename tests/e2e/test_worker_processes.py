@@ -1,5 +1,6 @@
-"""Real workers killed at every window of an execution, told to stop, cut off from Redis, fed with forgeries: whatever
-was accepted happens exactly once."""
+"""Real workers told to stop, struck by limits, killed by what they run: whatever was accepted happens exactly once.
+
+What dies at which window of an execution: test_crash_matrix.py."""
 
 from __future__ import annotations
 
@@ -7,32 +8,15 @@ import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import pytest
-
 from staging.contracts.status import StatusCode as C
 from tests.support.fixtures import StartWorker
-from tests.support.processes import BeatProcess, WorkerProcess
+from tests.support.processes import BeatProcess
 from tests.support.waiting import wait_until
 from tests.support.world import World
 from tests.support.world_fixtures import MakeWorld
 
 StartBeat = Callable[[Mapping[str, str]], BeatProcess]
 HELD = {C.RUNNING, C.UNKNOWN}
-# CONTRACT of staging.failpoints. W9 is reached where the end is a queue transaction of its own, W11 by a long batch.
-WINDOWS = ["W3", "W4", "W5", "W6", "W7", "W8", "W9", "W10", "W11", "W12"]
-
-
-def armed(world: World, action: str, windows: list[str], folder: Path) -> dict[str, str]:
-    """Settings of a worker that meets each window once."""
-    return {
-        **world.env,
-        "OPSTAGE_FAILPOINTS": ";".join(f"{window}:{action}" for window in windows),
-        "OPSTAGE_FAILPOINT_DIR": str(folder),
-    }
-
-
-def fired(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()}
 
 
 def wait_for_the_end(
@@ -49,60 +33,6 @@ def lapse_what_the_dead_hold(world: World) -> None:
     """Instead of waiting for it. Should a live worker hold one of them, it loses its lease, which must do no harm."""
     held = [i for i in world.oracle.accepted if world.read(i).status_code in HELD]
     world.lapse(*held)
-
-
-class Mourning:
-    """Whenever another window has fired: lapse what its victim held, and start the worker again where it was the
-    victim."""
-
-    def __init__(self, world: World, worker: WorkerProcess, folder: Path) -> None:
-        self._world, self._worker, self._folder = world, worker, folder
-        self._known: set[str] = set()
-
-    def __call__(self) -> None:
-        new = fired(self._folder) - self._known
-        if new:
-            if "kill-main" in self._worker.env["OPSTAGE_FAILPOINTS"]:
-                self._worker.wait_exit(10)
-                self._worker.start(wait=False)
-            lapse_what_the_dead_hold(self._world)
-            self._known |= new
-
-
-@pytest.mark.parametrize(
-    ("kind", "shared", "action"),
-    [
-        ("postgresql", False, "kill"),
-        ("sqlite", True, "kill"),
-        ("mariadb", False, "kill-main"),
-    ],
-)
-@pytest.mark.timeout(400)
-def test_kill_9_at_every_window_loses_nothing_and_doubles_nothing(
-    open_world: MakeWorld,
-    start_mortal_worker: StartWorker,
-    start_beat: StartBeat,
-    tmp_path: Path,
-    kind: str,
-    shared: bool,
-    action: str,
-) -> None:
-    world = open_world(kind, shared=shared, max_attempts="20")
-    folder = tmp_path / "fired"
-    folder.mkdir()
-    worker = start_mortal_worker(armed(world, action, WINDOWS, folder))
-    mourning = Mourning(world, worker, folder)
-    start_beat(world.env)
-    rows = [world.row() for _ in range(6)] + [world.row({"do": "refuse", "code": "business_rule"})]
-    world.confirm(*rows)
-    wait_for_the_end(world, each_time=mourning)
-    # A long batch, whose leases are renewed on the way; the first round's kills have made all batches short.
-    world.confirm(*(world.row({"do": "sleep", "ms": 400}) for _ in range(6)))
-    wait_for_the_end(world, each_time=mourning)
-    assert fired(folder) == set(WINDOWS)
-    verdict = world.oracle.verdict().require_sound()
-    assert verdict.codes == {200: 12, 422: 1}
-    assert max(world.read(i).attempt for i in world.oracle.accepted) > 1
 
 
 def test_told_to_stop_it_finishes_what_it_began_and_leaves_the_rest_untouched(

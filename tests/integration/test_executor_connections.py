@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
-from threading import Timer
+from threading import Thread
 
 import pytest
 from sqlalchemy import create_engine, text
@@ -12,7 +13,7 @@ from sqlalchemy.pool import NullPool
 from staging.contracts.status import StatusCode as C
 from staging.domain.errors import Transient
 from staging.storage.dialect import db_now_plus, is_mysql
-from tests.support.alarm import TimeLimit, raising_after
+from tests.support.alarm import TimeLimit, raising_when
 from tests.support.private import EmbeddedRedis
 from tests.support.tcp_proxy import TcpProxy, Trip, proxied
 from tests.support.world import Databases, World
@@ -163,16 +164,45 @@ def test_a_limit_or_shutdown_that_strikes_during_the_commit_is_resolved_by_the_l
     )
     op_id, rest = world.stage(note="trip-answer"), world.stage()
     line.arm("trip-answer", Trip.HOLD_ANSWER)
-    letting_go = Timer(1.0, line.release)  # a driver told to stop waits a while for its answer
+
+    def let_go() -> None:  # a driver told to stop waits a while for its answer
+        line.tripped.wait(30)
+        time.sleep(0.5)
+        line.release()
+
+    letting_go = Thread(target=let_go)
     letting_go.start()
-    with raising_after(0.5, error), pytest.raises(type(error)):
+    with raising_when(line.tripped, error), pytest.raises(type(error)):
         executor.run_batch([op_id, rest])
     letting_go.join()
-    assert line.tripped.is_set()
     done = world.read(op_id)
     assert (done.status_code, done.attempt) == (C.EXECUTED, 1)
     assert world.read(rest).attempt == 0
     assert [o.status_code for o in world.settle(rest)] == [C.EXECUTED]
+    world.oracle.verdict().require_sound()
+
+
+@pytest.mark.parametrize("trip", [Trip.SWALLOW_COMMIT, Trip.SWALLOW_ANSWER], ids=["commit", "answer"])
+def test_a_commit_or_an_answer_that_vanishes_without_a_word_is_never_called_failed(
+    world: World, line: TcpProxy, trip: Trip
+) -> None:
+    executor = Executor(
+        world.store, world.adapter, world.teller, world.settings, world.reconciler, time_limit=(TimeLimit,)
+    )
+    op_id = world.stage(note="trip-swallow")
+    line.arm("trip-swallow", trip)
+    with raising_when(line.tripped, TimeLimit()), pytest.raises(TimeLimit):  # nothing else ends the waiting
+        executor.run_batch([op_id])
+    if trip is Trip.SWALLOW_COMMIT:
+        # The server's session lives on and holds what it wrote: nobody can prove that it will not commit.
+        for _ in range(2):
+            world.lapse(*([] if world.shared else [op_id]))
+            world.sweeper.sweep()
+            assert world.code(op_id) is (C.RUNNING if world.shared else C.UNKNOWN)
+    line.release()
+    world.lapse(op_id)
+    (done,) = world.settle(op_id)
+    assert (done.status_code, done.attempt) == (C.EXECUTED, 2 if trip is Trip.SWALLOW_COMMIT else 1)
     world.oracle.verdict().require_sound()
 
 

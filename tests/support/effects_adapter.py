@@ -44,7 +44,7 @@ from workers.erp.ledger import SqlLedger
 
 FORM, APPROVED_FORM, CLOSED_FORM = "effects", "effects_approved", "effects_closed"
 NOBODY = "u-nobody"  # the user without any grant
-_KEY = "effects.key"
+_KEYS = "effects.keys"
 
 effects_metadata = MetaData()
 _MYSQL: dict[str, Any] = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4"}
@@ -71,7 +71,7 @@ ROWS = ("a", "b")
 
 
 class RecordingLedger(SqlLedger):
-    """The real ledger; it also leaves the key on the connection, since an adapter is not told it."""
+    """The real ledger; it also leaves the keys on the connection, since an adapter is not told them."""
 
     def insert_first(
         self,
@@ -82,7 +82,7 @@ class RecordingLedger(SqlLedger):
         command_type: str,
         payload_hash: str,
     ) -> LedgerEntry | None:
-        connection.info[_KEY] = key
+        connection.info.setdefault(_KEYS, {})[op_id] = key
         return super().insert_first(connection, tenant, key, op_id, command_type, payload_hash)
 
 
@@ -176,15 +176,7 @@ class Steps:
     def write(self, step: dict[str, Any]) -> None:
         """Append the effect."""
         self.wrote = True
-        self._connection.execute(
-            insert(effects).values(
-                sOpId=self._execution.op_id,
-                sKey=self._connection.info[_KEY],
-                sNote=str(self._execution.payload.get("note", "")),
-                iPid=os.getpid(),
-                tAt=db_now(),
-            )
-        )
+        write_effect(self._connection, self._execution, str(self._execution.payload.get("note", "")))
 
     def sleep(self, step: dict[str, Any]) -> None:
         """Be busy in Python for ``ms``."""
@@ -275,6 +267,19 @@ class Steps:
         except FileExistsError:
             return
         self.run(step["steps"])
+
+
+def write_effect(connection: Connection, execution: Execution, note: str = "") -> None:
+    """Append one row, in the operation's own transaction; its ledger has to be a ``RecordingLedger``."""
+    connection.execute(
+        insert(effects).values(
+            sOpId=execution.op_id,
+            sKey=connection.info[_KEYS][execution.op_id],
+            sNote=note,
+            iPid=os.getpid(),
+            tAt=db_now(),
+        )
+    )
 
 
 def create_effects(engine: Engine) -> None:

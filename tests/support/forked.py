@@ -18,10 +18,26 @@ from pathlib import Path
 from typing import Any
 
 from staging import failpoints
+from tests.support.processes import clean_environment
 
 _PR_SET_PDEATHSIG = 1
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload([__name__, "migrations.run", "workers.runtime", "workers.erp.demo"])
+_CONTEXT.set_forkserver_preload(
+    [
+        *(__name__, "migrations.run", "workers.runtime", "workers.erp.demo", "tests.support.demo_effects"),
+        *("celery.bin.celery", "celery.bin.worker", "celery.worker", "celery.concurrency.prefork"),
+        "kombu.transport.redis",
+    ]
+)
+
+
+def die_with_parent() -> None:
+    """Whatever ends the test run ends this process: one that is stopped would outlive it."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+if any("multiprocessing.forkserver" in argument for argument in sys.orig_argv):
+    die_with_parent()  # the server, when it imports this first
 
 
 class Forked:
@@ -64,11 +80,13 @@ class Forked:
 
 
 def _run(work: Callable[..., None], env: dict[str, str], log_path: str, arguments: tuple[Any, ...]) -> None:
-    ctypes.CDLL(None).prctl(
-        _PR_SET_PDEATHSIG, signal.SIGKILL
-    )  # a stopped process would outlive a killed test run
-    sys.stdout = sys.stderr = open(log_path, "w", buffering=1, encoding="utf-8")  # noqa: PTH123, SIM115 - until the end
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr)
-    os.environ.update(env)
+    die_with_parent()
+    log = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    logging.basicConfig(level=logging.INFO)
+    wanted = clean_environment(env)
+    os.environ.clear()
+    os.environ.update(wanted)
     importlib.reload(failpoints)  # armed by the environment, once, at import
     work(*arguments)

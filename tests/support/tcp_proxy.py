@@ -31,6 +31,9 @@ class Trip(Enum):
     AFTER_COMMIT_THEN_DOWN = "the same, and from that moment the server cannot be reached (until restore)"
     HOLD_COMMIT = "the client's line breaks; the COMMIT reaches the server when the test calls release()"
     HOLD_ANSWER = "the server commits at once, the client hears of it when the test calls release()"
+    SWALLOW_COMMIT = "the COMMIT vanishes, the line stays open; the server is rid of the client at release()"
+    SWALLOW_ANSWER = "the server commits, its answer vanishes, the line stays open (until release)"
+    FREEZE_AFTER_COMMIT = "the server commits, and no byte passes on any line any more (until restore)"
 
 
 class TcpProxy:
@@ -44,6 +47,8 @@ class TcpProxy:
         self._open: set[socket.socket] = set()
         self._armed: tuple[bytes, Trip] | None = None
         self._up = True
+        self._flowing = threading.Event()
+        self._flowing.set()
         self._released = threading.Event()
         self.tripped = threading.Event()
 
@@ -54,7 +59,7 @@ class TcpProxy:
         self._armed = (marker.encode(), trip)
 
     def release(self) -> None:
-        """Let a held COMMIT go to the server."""
+        """Let go what is held: a COMMIT to the server, an answer to the client, a line that has fallen silent."""
         self._released.set()
 
     def cut(self) -> None:
@@ -66,7 +71,9 @@ class TcpProxy:
                     each.shutdown(socket.SHUT_RDWR)
 
     def restore(self) -> None:
+        """The database can be reached again; what was frozen flows."""
         self._up = True
+        self._flowing.set()
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -74,6 +81,7 @@ class TcpProxy:
 
     def __exit__(self, *_: object) -> None:
         self._released.set()
+        self._flowing.set()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -104,6 +112,7 @@ class TcpProxy:
         marked = False
         while True:
             ready, _, _ = select.select([client, server], [], [])
+            self._flowing.wait(_PATIENCE_S)
             if server in ready:
                 answer = server.recv(_CHUNK)
                 if not answer:
@@ -129,12 +138,20 @@ class TcpProxy:
             self.tripped.set()
             self._released.wait(_PATIENCE_S)
         answer = b""
-        if trip is not Trip.BEFORE_COMMIT:
+        if trip not in (Trip.BEFORE_COMMIT, Trip.SWALLOW_COMMIT):
             server.sendall(data)
             answer = server.recv(_CHUNK)  # committed: the answer is here, and goes no further
         if trip is Trip.AFTER_COMMIT_THEN_DOWN:
             self._up = False
+        if trip is Trip.FREEZE_AFTER_COMMIT:
+            self._flowing.clear()
         self.tripped.set()
+        if trip is Trip.FREEZE_AFTER_COMMIT:
+            self._flowing.wait(_PATIENCE_S)
+            client.sendall(answer)
+            return True
+        if trip in (Trip.SWALLOW_COMMIT, Trip.SWALLOW_ANSWER):
+            self._released.wait(_PATIENCE_S)
         if trip is not Trip.HOLD_ANSWER:
             return False
         self._released.wait(_PATIENCE_S)

@@ -1,0 +1,34 @@
+"""The demo ERP behind its real adapter, with one effect written beside each business change.
+
+``OPSTAGE_ERP_ADAPTER=tests.support.demo_effects:build_adapter``. The table ``effects`` has no unique key: a change made
+twice shows there, whatever the product's own tables say.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Engine
+
+from staging.domain.ports import ErpTransaction, Execution, Outcome
+from staging.settings import Settings
+from tests.support.effects_adapter import RecordingLedger, write_effect
+from workers.erp import demo
+from workers.erp.demo.native import DemoAdapter
+from workers.erp.forms import load_catalogue
+
+_CATALOGUE = load_catalogue(demo.FORMS)  # once for all children of a worker
+
+
+class RecordingDemo(DemoAdapter):
+    """``apply`` also appends the effect, in the same transaction."""
+
+    def apply(self, tx: ErpTransaction, execution: Execution) -> Outcome:
+        outcome = super().apply(tx, execution)
+        write_effect(tx.connection, execution, execution.route.command_type)
+        return outcome
+
+
+def build_adapter(settings: Settings, engine: Engine) -> RecordingDemo:
+    """What ``OPSTAGE_ERP_ADAPTER`` names."""
+    made = RecordingDemo(_CATALOGUE, engine, time_zone=demo.CHINA)
+    made.ledger = RecordingLedger()
+    return made
