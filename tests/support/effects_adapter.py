@@ -70,6 +70,11 @@ effects_row = Table(
 ROWS = ("a", "b")
 
 
+def remember_key(connection: Connection, op_id: str, key: str) -> None:
+    """For ``write_effect`` on the same connection."""
+    connection.info.setdefault(_KEYS, {})[op_id] = key
+
+
 class RecordingLedger(SqlLedger):
     """The real ledger; it also leaves the keys on the connection, since an adapter is not told them."""
 
@@ -82,7 +87,7 @@ class RecordingLedger(SqlLedger):
         command_type: str,
         payload_hash: str,
     ) -> LedgerEntry | None:
-        connection.info.setdefault(_KEYS, {})[op_id] = key
+        remember_key(connection, op_id, key)
         return super().insert_first(connection, tenant, key, op_id, command_type, payload_hash)
 
 

@@ -19,7 +19,7 @@ from staging.storage import operations
 from staging.storage.engine import make_engine
 from staging.storage.tables import op_queue
 from staging.storage.unit_of_work import QueueStore
-from tests.support.effects_adapter import EffectsAdapter, RecordingLedger
+from tests.support.effects_adapter import EffectsAdapter, RecordingLedger, remember_key
 from workers.outcomes import succeeded
 from workers.writeback import LeaseLost, write_back
 
@@ -36,7 +36,7 @@ class _NoLedger(RecordingLedger):
         command_type: str,
         payload_hash: str,
     ) -> LedgerEntry | None:
-        connection.info["effects.key"] = key
+        remember_key(connection, op_id, key)
         return None
 
     def store_result(
