@@ -24,9 +24,9 @@ _AT_ONCE = 100
     [
         ("postgresql", True, 4, 2, 2000),
         ("mariadb", False, 2, 2, 400),
-        ("sqlite", True, 2, 2, 200),
+        ("sqlite", True, 2, 2, 1500),
     ],
-    ids=["postgresql-8-workers-2000", "mariadb-4-workers-400", "sqlite-4-workers-200"],
+    ids=["postgresql-8-workers-2000", "mariadb-4-workers-400", "sqlite-4-workers-1500"],
 )
 @pytest.mark.timeout(400)
 def test_workers_racing_for_the_same_rows_execute_each_once(

@@ -110,7 +110,11 @@ def test_of_two_operations_in_a_deadlock_one_is_tried_again_and_both_are_execute
 
 
 @pytest.mark.parametrize("busy", ["sleep", "sql_sleep"])
-def test_the_soft_time_limit_is_504_ends_the_task_and_hands_back_the_rest(world: World, busy: str) -> None:
+def test_the_soft_time_limit_is_504_ends_the_task_and_hands_back_the_rest(
+    make_world: MakeWorld, busy: str
+) -> None:
+    world = make_world(hand_back_after_s="60")
+    world.wipe()
     executor = Executor(
         world.store, world.adapter, world.teller, world.settings, world.reconciler, time_limit=(TimeLimit,)
     )
@@ -120,7 +124,7 @@ def test_the_soft_time_limit_is_504_ends_the_task_and_hands_back_the_rest(world:
         )
     slow = world.stage(WRITE, {"do": busy, "ms": 5000})
     first, last = world.stage(), world.stage()
-    with raising_after(2.0, TimeLimit()), pytest.raises(TimeLimit):
+    with raising_after(0.6, TimeLimit()), pytest.raises(TimeLimit):
         executor.run_batch([first, slow, last])
     assert [world.code(i) for i in (first, slow, last)] == [C.EXECUTED, C.TIMED_OUT, C.SUBMITTED]
     assert world.read(last).attempt == 0

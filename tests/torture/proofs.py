@@ -9,13 +9,13 @@ from tests.torture.scene import Options
 
 @dataclass(frozen=True)
 class Proof:
-    """``seen``: how one of the broken promises ends."""
+    """``seen``: how a broken promise may end that nothing but this safeguard's absence explains."""
 
     options: Options
-    seen: str
+    seen: tuple[str, ...]
 
 
-def _proof(kind: str, plant: str, windows: str, seen: str, **settings: str) -> Proof:
+def _proof(kind: str, plant: str, windows: str, *seen: str, **settings: str) -> Proof:
     quiet = Options(
         kind, shared=False, seconds=60, seed=3, settings=settings, plant=plant, windows=windows,
         kinds=("redis-flushall",), plain=True, http=False, beats=1,
@@ -24,8 +24,9 @@ def _proof(kind: str, plant: str, windows: str, seen: str, **settings: str) -> P
 
 
 PROOFS = {
-    # Killed after the commit: a second execution follows, since nothing says that there was a first one.
-    "ledger": _proof("sqlite", "ledger", "W8:kill", ": 2 effects"),
+    # Killed after the commit: a second execution follows, or with no attempt left a failure, since nothing says that
+    # there was a first one.
+    "ledger": _proof("sqlite", "ledger", "W8:kill", ": 2 effects", ": fail, 1 effects"),
     # Frozen past its lease with operations in hand, which are written off; then it goes on, and commits.
     "fencing": _proof(
         "postgresql", "fencing", "W4:stop;W5:stop", ": fail, 1 effects", OPSTAGE_MAX_ATTEMPTS="1"
