@@ -74,9 +74,9 @@ class Settings(BaseSettings):
         default=0.5, gt=0, description="while one operation runs longer, others of its batch go back"
     )
     group_commit_s: float = Field(
-        default=0.3,
+        default=0.0,
         ge=0,
-        description="shared database: quick operations of a tenant share a commit; 0: each its own",
+        description="shared database: quick operations of a tenant share a commit for so long; 0: each its own",
     )
     max_attempts: int = Field(default=5, ge=1, le=100)
     backoff_base_s: float = Field(default=1.0, gt=0)

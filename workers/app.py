@@ -6,16 +6,20 @@ Early acknowledgement and no prefetch: correctness rests on the row, its lease a
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from celery import Celery
 from celery.exceptions import WorkerLostError
 from celery.signals import task_failure, worker_init, worker_shutting_down
+from kombu.exceptions import OperationalError
 
 from staging.bootstrap import import_adapter
-from staging.messaging.celery_dispatcher import SWEEP_TASK, make_celery
+from staging.messaging.celery_dispatcher import SWEEP_TASK, make_celery, transport_options
 from staging.settings import Settings, get_settings
 from workers.stopping import set_stopping
+
+log = logging.getLogger(__name__)
 
 
 @worker_init.connect
@@ -35,7 +39,12 @@ def _told_to_stop(**_: Any) -> None:
 def _child_died(exception: object = None, **_: Any) -> None:
     """In the main process, when a child died under a task: what it held is looked after now, not with the next beat."""
     if isinstance(exception, WorkerLostError):
-        app.send_task(SWEEP_TASK, ignore_result=True, retry=False)
+        bounded = transport_options(get_settings(), producer=True)  # this process may not hang on the broker
+        try:
+            with app.connection_for_write(transport_options=bounded) as connection:
+                app.send_task(SWEEP_TASK, connection=connection, ignore_result=True, retry=False)
+        except (OperationalError, OSError) as error:
+            log.warning("broker not reached (%s); the next sweep looks after the dead", type(error).__name__)
 
 
 def make_app(settings: Settings) -> Celery:
