@@ -42,8 +42,9 @@ def main(arguments: list[str]) -> None:
                 after_round=keep,
             )
         if "latency" in wanted:
+            idle = [arm for arm in arms if arm.waits]
             waits = latency.measure(
-                place, arms, reference, n=options.waits, rounds=options.rounds, settings=settings
+                place, idle, reference, n=options.waits, rounds=options.rounds, settings=settings
             )
             table = report.latency_table(waits)
             found = {"latency": waits, "settings": settings}

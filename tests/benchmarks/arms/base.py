@@ -55,6 +55,7 @@ class Arm:
     commit: str = "op"
     engines: Collection[str] = ("postgresql",)
     counter = "own"
+    waits = True  # False: there is no latency to be measured
     done = """SELECT count(*) FROM ai_op_ledger WHERE "sCommandType" <> 'seed'"""
     """SELECT count(*) of operations that have come to their end."""
     moments = """SELECT "tCreateDate" FROM ai_op_ledger WHERE "sCommandType" <> 'seed' ORDER BY 1"""

@@ -190,6 +190,7 @@ class Duplicates(Opstage):
     """Every operation has been executed before under its key: all are answered from the ledger, nothing is written."""
 
     end = StatusCode.EXECUTED_BEFORE
+    waits = False
     done = """SELECT count(*) FROM ai_op_queue WHERE "iStatusCode" = 201"""
     moments = """SELECT "tExecutedDate" FROM ai_op_queue WHERE "iStatusCode" = 201 ORDER BY 1"""
 
