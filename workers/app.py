@@ -25,9 +25,8 @@ log = logging.getLogger(__name__)
 @worker_init.connect
 def _begin(**_: Any) -> None:
     set_stopping(False)
-    import_adapter(
-        get_settings()
-    )  # before the fork, so that no child spends a second on it at its first task
+    # Before the fork, so that no child spends a second on it at its first task.
+    import_adapter(get_settings())
 
 
 @worker_shutting_down.connect

@@ -8,7 +8,7 @@ from staging.domain.errors import Refused
 from staging.domain.intake import load_json, parse_json, require_object
 from staging.domain.operation import Operation
 from staging.domain.ports import ErpAdapter, ErpTransaction, Execution
-from staging.domain.seal import is_altered, is_sealed
+from staging.domain.seal import claims_confirm, is_sealed
 from staging.services.access import route_of
 from staging.settings import Settings
 from workers.outcomes import Done, from_ledger, ledger_result, succeeded
@@ -28,13 +28,14 @@ class Attempt:
 
         key = self._settings.seal_key.get_secret_value()
         payload = require_object(parse_json(operation.payload_json, **limits))
-        if payload_hash(payload) != operation.payload_hash or is_altered(operation, key):
+        as_hashed = payload_hash(payload) == operation.payload_hash
+        sealed = as_hashed and is_sealed(operation, key)
+        if not as_hashed or (key and claims_confirm(operation) and not sealed):
             altered = {"zh": "内容与确认时不一致", "en": "the operation is not what was confirmed"}
             raise Refused(ErrorCode.VERSION_CONFLICT, text=altered)  # I2: what is executed is what was shown
         if operation.needs_approval and not operation.approved_by:
             missing = {"zh": "尚未经他人批准", "en": "nobody has approved it yet"}
             raise Refused(ErrorCode.FORBIDDEN, text=missing)
-        sealed = is_sealed(operation, key)
         return Execution(
             op_id=operation.id,
             actor=operation.maker_actor,

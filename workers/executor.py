@@ -20,7 +20,7 @@ from staging.storage.unit_of_work import QueueStore, UnitOfWork
 from workers.admission import Admission
 from workers.attempt import Attempt
 from workers.batch import Batch, Costs, Watcher
-from workers.group import Group
+from workers.group import GroupRun
 from workers.holder import new_token
 from workers.outcomes import Done, failed, interrupted, refused
 from workers.reconciler import Reconciler
@@ -45,7 +45,6 @@ class Executor:
         self._reconciler, self._time_limit = reconciler, time_limit
         self._admission = Admission(store, adapter, teller, settings)
         self._attempt, self._costs = Attempt(adapter, settings), Costs()
-        self._group = Group(adapter, self._attempt, self._costs)
         # On SQLite the one that runs long has the only write lock: others would gain nothing by going back.
         one_writer = settings.database_url.startswith("sqlite")
         self._watcher = Watcher(None if one_writer else settings.hand_back_after_s, self._release)
@@ -181,7 +180,7 @@ class Executor:
 
     def _run_group(self, members: Sequence[Operation], batch: Batch) -> None:
         """Several attempts, one commit. Where that fails they run one by one; raises like ``_run``."""
-        run = self._group.prepare(members)
+        run = GroupRun(self._adapter, self._attempt, self._costs, members)
         ids = [o.id for o in members]
         try:
             told = run.execute()

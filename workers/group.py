@@ -29,8 +29,10 @@ class _Refused(Exception):
 class GroupRun:
     """``in_commit``: an exception proves nothing any more. ``current``: the member that was being executed."""
 
-    def __init__(self, group: Group, members: Sequence[Operation]) -> None:
-        self._group, self._members = group, members
+    def __init__(
+        self, adapter: ErpAdapter, attempt: Attempt, costs: Costs, members: Sequence[Operation]
+    ) -> None:
+        self._adapter, self._attempt, self._costs, self._members = adapter, attempt, costs, members
         self.in_commit = False
         self.current = members[0]
 
@@ -43,7 +45,7 @@ class GroupRun:
 
     def _execute(self, *, savepoints: bool) -> list[Told]:
         ids = [o.id for o in self._members]
-        with self._group.adapter.transaction() as tx:
+        with self._adapter.transaction() as tx:
             # First of all locks: of two groups of one tenant the second waits here and not in the middle.
             audit.hold(tx.connection, self._members[0].tenant)
             failpoints.reached("W5", *ids)
@@ -51,7 +53,7 @@ class GroupRun:
             for member in self._members:
                 self.current, began = member, time.monotonic()
                 ends.append((member, self._end(tx, member, savepoints=savepoints)))
-                self._group.costs.note(member, time.monotonic() - began)
+                self._costs.note(member, time.monotonic() - began)
             failpoints.reached("W6", *ids)
             unit = UnitOfWork(tx.connection)
             write_back_all(unit, ends)
@@ -62,24 +64,15 @@ class GroupRun:
         return told
 
     def _end(self, tx: ErpTransaction, operation: Operation, *, savepoints: bool) -> Done:
-        attempt = self._group.attempt
         try:
-            execution = attempt.execution(operation)
+            execution = self._attempt.execution(operation)
             if not savepoints:
-                return attempt.apply(tx, operation, execution)
+                return self._attempt.apply(tx, operation, execution)
             with savepoint(tx.connection):
-                return attempt.apply(tx, operation, execution)
+                return self._attempt.apply(tx, operation, execution)
         except Transient:
             raise
         except OpstageError as error:
             if not savepoints:
                 raise _Refused from error
             return refused(operation, error)
-
-
-class Group:
-    def __init__(self, adapter: ErpAdapter, attempt: Attempt, costs: Costs) -> None:
-        self.adapter, self.attempt, self.costs = adapter, attempt, costs
-
-    def prepare(self, members: Sequence[Operation]) -> GroupRun:
-        return GroupRun(self, members)

@@ -53,7 +53,6 @@ def is_sealed(operation: Operation, key: str) -> bool:
     )
 
 
-def is_altered(operation: Operation, key: str) -> bool:
-    """True if this row says that a person confirmed it here, and it is not what they confirmed."""
-    claims = bool(operation.seal or operation.confirmed_by)
-    return bool(key) and claims and not is_sealed(operation, key)
+def claims_confirm(operation: Operation) -> bool:
+    """True if this row says that a person confirmed it here; unless it ``is_sealed`` as well, it was altered since."""
+    return bool(operation.seal or operation.confirmed_by)

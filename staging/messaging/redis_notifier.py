@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import redis
 
 from staging.domain.operation import Told
+from staging.messaging.bounded_redis import bounded_redis
 
 log = logging.getLogger(__name__)
 
@@ -24,13 +25,7 @@ class RedisNotifier:
     """Publishes all events of a commit in one pipeline; ``timeout_s`` bounds connecting and each reply."""
 
     def __init__(self, url: str, timeout_s: float) -> None:
-        self._redis = redis.Redis.from_url(
-            url,
-            socket_timeout=timeout_s,
-            socket_connect_timeout=timeout_s,
-            retry=None,
-            health_check_interval=30,
-        )
+        self._redis = bounded_redis(url, timeout_s)
 
     def publish(self, events: Iterable[Told]) -> bool:
         """True if handed to the server; False, logged, if it could not be reached: listeners then ask or read

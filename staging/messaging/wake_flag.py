@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import redis
 
+from staging.messaging.bounded_redis import bounded_redis
+
 
 class WakeFlag:
     """``life_s``: how long a flag stands at most (seconds); ``timeout_s`` bounds each call."""
 
     def __init__(self, url: str, queue: str, life_s: float, timeout_s: float) -> None:
-        self._redis = redis.Redis.from_url(
-            url,
-            socket_timeout=timeout_s,
-            socket_connect_timeout=timeout_s,
-            retry=None,
-            health_check_interval=30,
-        )
+        self._redis = bounded_redis(url, timeout_s)
         self._key, self._life_ms = f"ai:op:wake:{queue}", max(1, round(life_s * 1000))
 
     def raise_(self) -> bool:

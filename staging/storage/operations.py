@@ -87,23 +87,21 @@ def expired(connection: Connection, limit: int) -> list[Operation]:
 
 def lapsed(connection: Connection, limit: int) -> list[Operation]:
     """Rows whose lease ended while running or while being looked up."""
-    held = (StatusCode.RUNNING, StatusCode.UNKNOWN)
-    statement = base_select().where(
-        code_in(held), q.sStatus == Status.PENDING.value, q.tLeaseUntil <= db_now()
-    )
-    return [to_operation(row) for row in connection.execute(statement.order_by(q.tLeaseUntil).limit(limit))]
+    return _leased(connection, limit, q.tLeaseUntil <= db_now())
 
 
 def held_at(connection: Connection, place: str, limit: int) -> list[Operation]:
     """Rows with a running lease whose fencing token was given to a process of ``place``; none for the empty place."""
     if not place:
         return []
-    statement = base_select().where(
-        code_in((StatusCode.RUNNING, StatusCode.UNKNOWN)),
-        q.sStatus == Status.PENDING.value,
-        q.tLeaseUntil > db_now(),
-        q.sLeaseToken.startswith(f"{place}.", autoescape=True),
-    )
+    here = q.sLeaseToken.startswith(f"{place}.", autoescape=True)
+    return _leased(connection, limit, q.tLeaseUntil > db_now(), here)
+
+
+def _leased(connection: Connection, limit: int, *conditions: ColumnElement[bool]) -> list[Operation]:
+    """Rows running or being looked up, of which ``conditions`` hold, first those whose lease ends first."""
+    held = code_in((StatusCode.RUNNING, StatusCode.UNKNOWN))
+    statement = base_select().where(held, q.sStatus == Status.PENDING.value, *conditions)
     return [to_operation(row) for row in connection.execute(statement.order_by(q.tLeaseUntil).limit(limit))]
 
 
