@@ -28,7 +28,8 @@ class Ran:
     err: str
 
     def json(self) -> Any:
-        """Its output as JSON."""
+        """Its output as JSON; fails with what it said instead."""
+        assert self.out.strip(), f"exit code {self.code}, nothing printed: {self.err}"
         return json.loads(self.out)
 
 

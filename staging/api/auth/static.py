@@ -44,8 +44,8 @@ class StaticAuthenticator:
     path: Path
 
     def __post_init__(self) -> None:
-        self._stamp: tuple[int, int] | None = None
-        self._tokens: dict[str, StoredToken] = {}
+        # One value, replaced at once: threads that read an older and a newer file must not mix stamp and tokens.
+        self._known: tuple[tuple[int, int] | None, dict[str, StoredToken]] = (None, {})
 
     def authenticate(self, token: str) -> Credential:
         key = token_hash(token)
@@ -61,10 +61,11 @@ class StaticAuthenticator:
         except FileNotFoundError:
             return {}
         stamp = (stat.st_mtime_ns, stat.st_size)
-        if stamp != self._stamp:
-            self._tokens = {t.sha256: t for t in read_tokens(self.path)}
-            self._stamp = stamp
-        return self._tokens
+        known, tokens = self._known
+        if stamp != known:
+            tokens = {t.sha256: t for t in read_tokens(self.path)}
+            self._known = (stamp, tokens)
+        return tokens
 
 
 def read_tokens(path: Path) -> list[StoredToken]:

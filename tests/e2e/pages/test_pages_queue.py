@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Route, expect
 from sqlalchemy import update as sql_update
 
 from staging.contracts.status import StatusCode
@@ -89,6 +89,31 @@ def test_each_filter_narrows_the_list(door: Door, visit: Visit) -> None:
     expect(rows(operator).first).to_have_attribute("data-id", old)
     narrow(operator, code="504")
     expect(operator.page.get_by_text("Nothing is like that.")).to_be_visible()
+
+
+def test_an_answer_that_comes_late_does_not_replace_a_newer_one(door: Door, visit: Visit) -> None:
+    waiting, failed = door.stage("u-lin", **new_customer())["id"], door.stage("u-chen", **new_supplier())["id"]
+    door.as_("u-chen").post(f"/v1/operations/{failed}/cancel", {"reason": "不要了"})
+    operator = visit("ops", OPERATOR, path="/queue")
+    late: list[Route] = []
+
+    def hold_the_unfiltered(route: Route) -> None:
+        if late or route.request.post_data_json["filter"]:
+            route.continue_()
+        else:
+            late.append(route)
+
+    operator.page.route("**/v1/operations/query", hold_the_unfiltered)
+    with operator.page.expect_request("**/v1/operations/query"):
+        operator.button("Reset").click()
+    narrow(operator, code="450")
+    expect(row(operator, waiting)).to_have_count(0)
+    with operator.page.expect_response(lambda response: response.request == late[0].request) as answer:
+        late[0].continue_()
+    answer.value.finished()
+    operator.page.evaluate("fetch('/v1/me').then((response) => response.json())")  # by now it would be shown
+    expect(row(operator, waiting)).to_have_count(0)
+    expect(row(operator, failed)).to_be_visible()
 
 
 def test_every_code_can_be_filtered_by_in_the_readers_words(door: Door, visit: Visit) -> None:

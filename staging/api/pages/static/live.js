@@ -4,6 +4,20 @@ import { api, byId, word } from "./common.js";
 const LOOK_MS = 30000; // without an event: somebody else's operation may wait for this user's approval
 const RETRY_MS = 4000;
 
+// Answers may arrive in another order than they were asked for. Each call begins a turn and gets a function that says,
+// once its answer is there, whether to show it: not where the answer to a later call is shown already.
+export function turns() {
+  let begun = 0, shown = 0;
+  return () => {
+    const mine = ++begun;
+    return () => {
+      if (mine < shown) return false;
+      shown = mine;
+      return true;
+    };
+  };
+}
+
 // Calls `refresh` at most every `leastMs`, never twice at once, and once more for what came meanwhile.
 export function live(refresh, leastMs = 700) {
   let running = false, due = false, timer = null, endedAt = 0;

@@ -1,7 +1,7 @@
 // The whole queue for operators, one's own operations for a person: filter, page, an operation's events as a timeline.
 import { ago, api, badge, button, byId, el, facts, operationPath, tell, when, withReason, word } from "./common.js";
 import { changesOf, standing } from "./card.js";
-import { live } from "./live.js";
+import { live, turns } from "./live.js";
 import { problem } from "./problem.js";
 import { formSchema, titleOf } from "./schema.js";
 import { withSession } from "./session.js";
@@ -9,6 +9,7 @@ import { withSession } from "./session.js";
 const SIZE = 50;
 let me = null;
 let page = 1;
+const turn = turns();
 
 function wanted() {
   const form = new FormData(byId("filter"));
@@ -66,9 +67,10 @@ function offerForms(operations) {
   }
 }
 
-async function oldest() {
+async function oldest(current) {
   const found = await api("POST", "/v1/operations/query",
     { filter: { status: ["pending"] }, page: { size: 1 }, sort: [{ field: "createdAt", direction: "ASC" }] });
+  if (!current()) return;
   const [first] = found.items, place = byId("oldest");
   if (!first) { place.replaceChildren(word("Nothing waits.")); return; }
   const title = titleOf(first, await formSchema(first.formId));
@@ -77,9 +79,11 @@ async function oldest() {
 }
 
 async function load() {
+  const current = turn();
   try {
     const result = await api("POST", "/v1/operations/query", wanted());
     const schemas = await Promise.all(result.items.map((o) => formSchema(o.formId)));
+    if (!current()) return 0;
     const focused = document.activeElement?.closest("tr")?.dataset.id;
     byId("rows").replaceChildren(...result.items.map((o, i) => row(o, schemas[i])));
     if (focused) byId("rows").querySelector(`tr[data-id="${CSS.escape(focused)}"] button`)?.focus();
@@ -88,7 +92,7 @@ async function load() {
     byId("previous").disabled = page === 1;
     byId("next").disabled = !result.page.hasMore;
     offerForms(result.items);
-    await oldest();
+    await oldest(current);
   } catch (error) { tell(error); return error.retryAfterMs ?? 0; }
   return 0;
 }

@@ -1,7 +1,7 @@
 // "My AI todos": what waits for me, what runs (moving live), what ended and why.
 import { api, button, byId, el, notice, operationPath, preparationPath, tell, withReason, word } from "./common.js";
 import { operationCard } from "./card.js";
-import { live } from "./live.js";
+import { live, turns } from "./live.js";
 import { problem } from "./problem.js";
 import { showPreparation } from "./preparation.js";
 import { formSchema, titleOf } from "./schema.js";
@@ -11,6 +11,7 @@ const FEW = 10;
 let me = null;
 let soon = () => {};
 let all = false;
+const turn = turns();
 const cards = new Map(); // operation id -> {seq, node}
 let ran = new Map(); // what was under way at the last look: id -> title
 
@@ -93,8 +94,10 @@ async function announce(todos) {
 
 // Gives the milliseconds to wait where the server asks for patience.
 async function refresh() {
+  const current = turn();
   let todos;
   try { todos = await api("GET", "/v1/todos?limit=100"); } catch (error) { tell(error); return error.retryAfterMs ?? 0; }
+  if (!current()) return 0;
   const recent = all ? todos.recent : todos.recent.slice(0, FEW);
   const focused = document.activeElement?.closest("article")?.id;
   await fill(byId("waiting"), todos.waiting, todos.waiting.length <= 3);
