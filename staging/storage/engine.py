@@ -91,6 +91,8 @@ def read_connection(engine: Engine) -> Iterator[Connection]:
     """A connection whose transaction sees one snapshot and cannot write (the database refuses)."""
     with open_connection(engine) as connection:
         yield connection.execution_options(**{_READ_ONLY: True})
+        # Not left to a rollback: with one psycopg throws the connection's prepared statements away.
+        connection.commit()
 
 
 def _pool(size: int) -> dict[str, Any]:
