@@ -95,8 +95,8 @@ class Executor:
 
     def _claim(self, ids: Sequence[str]) -> list[Operation]:
         def work(unit: UnitOfWork) -> list[Operation]:
-            claimed = operations.claim(unit.connection, ids, new_token(), self._settings.lease_s)
-            unit.touch(*(o.id for o in claimed))
+            claimed, told = operations.claim(unit.connection, ids, new_token(), self._settings.lease_s)
+            unit.tell(told)
             failpoints.reached("W3", *(o.id for o in claimed))
             return claimed
 

@@ -33,8 +33,9 @@ def write_back_all(unit: UnitOfWork, ends: Sequence[tuple[Operation, Done]]) -> 
     rows = [operations.End(o, done.code, _columns(done)) for o, done in ends]
     if not operations.finish(unit.connection, rows):
         raise LeaseLost(", ".join(o.id for o, _ in ends))
-    unit.touch(*(o.id for o, _ in ends))
-    audit.append(unit.connection, [_entry(o, done) for o, done in ends])
+    at = audit.append(unit.connection, [_entry(o, done) for o, done in ends])
+    if at is not None:
+        unit.tell(operations.record_ends(unit.connection, rows, at))
 
 
 def resolve(unit: UnitOfWork, operation: Operation, done: Done) -> None:

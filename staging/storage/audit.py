@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from staging.domain.canonical import canonical_json, payload_hash
 from staging.domain.identity import Actor, Tenant
-from staging.storage.dialect import db_now
+from staging.storage.dialect import db_now, is_mysql
 from staging.storage.tables import audit_head, audit_log
 from staging.storage.upsert import insert_if_absent
 
@@ -56,8 +56,11 @@ def entry_hash(values: Mapping[str, Any]) -> str:
 
 
 _LOCK = update(audit_head).where(h.sChain == bindparam("chain")).values(iSeq=h.iSeq + bindparam("count"))
-_HEAD = select(h.iSeq, h.sHash, db_now().label("now")).where(h.sChain == bindparam("chain"))
+_READ = (h.iSeq, h.sHash, db_now().label("now"))
+_HEAD = select(*_READ).where(h.sChain == bindparam("chain"))
+_LOCK_AND_READ = _LOCK.returning(*_READ)
 _HOLD = select(h.iSeq).where(h.sChain == bindparam("chain")).with_for_update()
+_APPEND = insert(audit_log)
 _NEW_HEAD = update(audit_head).where(h.sChain == bindparam("chain")).values(sHash=bindparam("hash"))
 
 
@@ -67,21 +70,38 @@ def hold(connection: Connection, tenant: Tenant) -> None:
         connection.execute(_HOLD, {"chain": chain_of(tenant)})
 
 
-def append(connection: Connection, entries: Sequence[AuditEntry]) -> None:
-    """Append ``entries`` (tenant by tenant, in a fixed order of chains) inside the caller's transaction."""
+def append(connection: Connection, entries: Sequence[AuditEntry]) -> datetime | None:
+    """Append ``entries`` (tenant by tenant, in a fixed order of chains) inside the caller's transaction.
+
+    Returns the database time they carry (with several chains the last one's), None for no entries.
+    """
     by_chain: dict[str, list[AuditEntry]] = {}
     for entry in entries:
         by_chain.setdefault(chain_of(entry.actor.tenant), []).append(entry)
+    at = None
     for chain in sorted(by_chain):
-        _append_chain(connection, chain, by_chain[chain])
+        at = _append_chain(connection, chain, by_chain[chain])
+    return at
 
 
-def _append_chain(connection: Connection, chain: str, entries: Sequence[AuditEntry]) -> None:
-    lock = {"chain": chain, "count": len(entries)}
+def _advance(connection: Connection, chain: str, count: int) -> Row[Any] | None:
+    """Move the head on by ``count`` and keep it locked; None where the chain has none yet."""
+    lock = {"chain": chain, "count": count}
+    if not is_mysql(connection.dialect):  # that family has no UPDATE … RETURNING
+        return connection.execute(_LOCK_AND_READ, lock).first()
     if connection.execute(_LOCK, lock).rowcount == 0:
+        return None
+    return connection.execute(_HEAD, {"chain": chain}).one()
+
+
+def _append_chain(connection: Connection, chain: str, entries: Sequence[AuditEntry]) -> datetime:
+    head = _advance(connection, chain, len(entries))
+    if head is None:
         insert_if_absent(connection, audit_head, {"sChain": chain, "iSeq": 0, "sHash": GENESIS})
-        connection.execute(_LOCK, lock)
-    head = connection.execute(_HEAD, {"chain": chain}).one()
+        head = _advance(connection, chain, len(entries))
+    if head is None:
+        raise RuntimeError(f"the head of the audit chain {chain!r} is gone; nothing may be committed")
+    at: datetime = head.now
     previous, first = head.sHash, head.iSeq - len(entries) + 1
     rows = []
     for seq, entry in enumerate(entries, start=first):
@@ -95,13 +115,14 @@ def _append_chain(connection: Connection, chain: str, entries: Sequence[AuditEnt
             "sAction": entry.action,
             "sOpId": entry.op_id,
             "jDetail": canonical_json(dict(entry.detail or {})),
-            "tCreateDate": head.now,
+            "tCreateDate": at,
             "sPrevHash": previous,
         }
         previous = row["sHash"] = entry_hash(row)
         rows.append(row)
-    connection.execute(insert(audit_log), rows)
+    connection.execute(_APPEND, rows if len(rows) > 1 else rows[0])
     connection.execute(_NEW_HEAD, {"chain": chain, "hash": previous})
+    return at
 
 
 def verify(connection: Connection, tenant: Tenant | None = None) -> list[Break]:

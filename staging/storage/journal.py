@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, Connection, Insert, and_, bindparam, case, insert, select
+from sqlalchemy import BindParameter, ColumnElement, Connection, Insert, and_, bindparam, insert, select
 
 from staging.contracts.event import OperationEvent
-from staging.contracts.status import Status
 from staging.domain.identity import Actor
 from staging.domain.lifecycle import Verb
-from staging.domain.operation import Told, event_payload
+from staging.domain.operation import Operation, Told, event_payload
 from staging.storage.dialect import db_now
 from staging.storage.rows import base_select, to_operation
 from staging.storage.tables import op_event, op_event_archive, op_queue
@@ -40,7 +39,7 @@ def _record(message: ColumnElement[Any]) -> Insert:
 
 
 _RECORD = _record(bindparam("message", type_=e.sMessage.type))
-_RECORD_END = _record(case((q.sStatus == Status.SUCCESS.value, q.sResultMsg), else_=q.sErrorMsg))
+_RECORD_ROWS = insert(op_event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +75,30 @@ def record(
         )
 
 
-def record_ends(connection: Connection, ids: Sequence[str]) -> None:
-    """``record`` of rows that a worker has just brought to their end: the message is what the row now says."""
-    parameters = {"ids": list(ids), "verb": Verb.FINISH.value, "actor": "", "kind": "system"}
-    connection.execute(_RECORD_END, parameters)
+def record_as_read(
+    connection: Connection, moved: Sequence[Operation], verb: Verb, messages: Sequence[str], at: datetime
+) -> list[Told]:
+    """``record`` for a worker's own moves, without reading the rows once more: ``moved`` are as this transaction has
+    just written them. ``at``: database time. Gives what subscribers are to be told.
+    """
+    rows = [
+        {
+            "sOpId": o.id,
+            "iSeq": o.seq,
+            "sVerb": verb.value,
+            "sStatus": o.status,
+            "iStatusCode": o.code,
+            "iAttempt": o.attempt,
+            "sMessage": message or None,
+            "sActor": "",
+            "sActorKind": "system",
+            "tCreateDate": at,
+        }
+        for o, message in zip(moved, messages, strict=True)
+    ]
+    if rows:
+        connection.execute(_RECORD_ROWS, rows if len(rows) > 1 else rows[0])
+    return [_told(o, at) for o in moved]
 
 
 def events(
@@ -118,6 +137,9 @@ def newest(connection: Connection, ids: Sequence[str]) -> list[Told]:
     found: dict[str, Told] = {}
     for row in connection.execute(_NEWEST, {"ids": list(ids)}):
         operation = to_operation(row)
-        event = OperationEvent(**event_payload(operation), at=row.event_at)
-        found[operation.id] = Told(operation.tenant, operation.maker, event)
+        found[operation.id] = _told(operation, row.event_at)
     return [found[i] for i in dict.fromkeys(ids) if i in found]
+
+
+def _told(operation: Operation, at: datetime) -> Told:
+    return Told(operation.tenant, operation.maker, OperationEvent(**event_payload(operation), at=at))

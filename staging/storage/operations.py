@@ -6,7 +6,8 @@ throughout.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
@@ -30,7 +31,7 @@ from staging.contracts.status import Status, StatusCode
 from staging.domain.identity import Actor, Tenant
 from staging.domain.intake import dump_json
 from staging.domain.lifecycle import Verb, transition
-from staging.domain.operation import NewOperation, Operation
+from staging.domain.operation import NewOperation, Operation, Told
 from staging.storage import journal
 from staging.storage.dberrors import DbFailure, classify_db_error
 from staging.storage.dialect import db_now, db_now_plus
@@ -188,28 +189,35 @@ _CLAIMABLE = and_(
 )
 _CLAIM = update(op_queue).where(_CLAIMABLE).values(_CLAIM_VALUES)
 _LOCK_CLAIMABLE = select(q.sId).where(_CLAIMABLE).order_by(q.sId).with_for_update(skip_locked=True)
-_CLAIMED = base_select().where(q.sId.in_(_IDS), q.sLeaseToken == bindparam("token"))
+_CLAIMED = (
+    base_select()
+    .add_columns(db_now().label("now"))
+    .where(q.sId.in_(_IDS), q.sLeaseToken == bindparam("token"))
+)
 
 
-def claim(connection: Connection, ids: Sequence[str], token: str, lease_s: float) -> list[Operation]:
+def claim(
+    connection: Connection, ids: Sequence[str], token: str, lease_s: float
+) -> tuple[list[Operation], list[Told]]:
     """Claim what is due among ``ids`` under a fresh fencing ``token``: 100 → 101, attempt + 1, lease by database time.
 
     Rows locked by a competitor are skipped where the engine can (SKIP LOCKED first, RELIABILITY B4-B6: the UPDATE then
-    names exactly the locked ids). Returns the claimed operations in the order of ``ids``.
+    names exactly the locked ids). Returns the claimed operations in the order of ``ids``, and what is to be told.
     """
     transition(Verb.CLAIM, StatusCode.SUBMITTED, StatusCode.RUNNING)
     wanted = {"ids": sorted(set(ids)), "single": int(len(ids) == 1)}
     if connection.dialect.name != "sqlite":
         wanted["ids"] = [row.sId for row in connection.execute(_LOCK_CLAIMABLE, wanted)]
     if not wanted["ids"]:
-        return []
+        return [], []
     count = connection.execute(_CLAIM, wanted | {"token": token, "lease_s": lease_s}).rowcount
     if not count:
-        return []
-    rows = connection.execute(_CLAIMED, {"ids": wanted["ids"], "token": token})
-    claimed = {row.id: to_operation(row) for row in rows}
-    journal.record(connection, sorted(claimed), Verb.CLAIM)
-    return [claimed[i] for i in dict.fromkeys(ids) if i in claimed]
+        return [], []
+    rows = connection.execute(_CLAIMED, {"ids": wanted["ids"], "token": token}).all()
+    found = {row.id: to_operation(row) for row in rows}
+    claimed = [found[i] for i in dict.fromkeys(ids) if i in found]
+    told = journal.record_as_read(connection, claimed, Verb.CLAIM, [""] * len(claimed), rows[0].now)
+    return claimed, told
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +229,23 @@ class End:
     code: StatusCode
     columns: Mapping[str, Any]
 
+    @property
+    def ended(self) -> Operation:
+        """The operation as ``finish`` has written it, ``executed_at`` left out."""
+        return replace(
+            self.operation,
+            status=self.code.status.value,
+            code=int(self.code),
+            seq=self.operation.seq + 1,
+            result_bill_id=self.columns[q.sResultBillId.name],
+            result_message=self.columns[q.sResultMsg.name],
+            error_message=self.columns[q.sErrorMsg.name],
+            error_code=self.columns[q.sErrorCode.name] or "",
+            error_detail_json=self.columns[q.jErrorDetail.name],
+            lease_token=None,
+            lease_until=None,
+        )
+
 
 _END_COLUMNS = (q.sResultBillId, q.sResultMsg, q.sErrorMsg, q.sErrorCode, q.jErrorDetail)
 _FINISH = (
@@ -230,6 +255,8 @@ _FINISH = (
         q.sStatus == Status.PENDING.value,
         code_is(StatusCode.RUNNING),
         q.sLeaseToken == bindparam("token"),
+        q.iSeq
+        == bindparam("seq"),  # the token alone would do; thus what ``End.ended`` says is what is written
     )
     .values(
         {
@@ -246,20 +273,28 @@ _FINISH = (
 
 
 def finish(connection: Connection, ends: Sequence[End]) -> bool:
-    """Compare-and-set all of ``ends`` from 101, each under its operation's fencing token, with their events.
+    """Compare-and-set all of ``ends`` from 101, each under its operation's fencing token. The caller writes the events
+    (``record_ends``) in the same transaction.
 
     Returns False where one is no longer held: the transaction is to be rolled back.
     """
     rows = []
     for end in ends:
         transition(Verb.FINISH, StatusCode.RUNNING, end.code)
-        row: dict[str, Any] = {"id": end.operation.id, "token": end.operation.lease_token}
+        held = end.operation
+        row: dict[str, Any] = {"id": held.id, "token": held.lease_token, "seq": held.seq}
         row |= {"to_status": end.code.status.value, "to_code": int(end.code)}
         rows.append(row | {f"to_{column.name}": end.columns[column.name] for column in _END_COLUMNS})
-    if connection.execute(_FINISH, rows).rowcount != len(ends):
-        return False
-    journal.record_ends(connection, [end.operation.id for end in ends])
-    return True
+    return connection.execute(_FINISH, rows if len(rows) > 1 else rows[0]).rowcount == len(ends)
+
+
+def record_ends(connection: Connection, ends: Sequence[End], at: datetime) -> list[Told]:
+    """The events of what ``finish`` has moved, at ``at`` (database time), and what is to be told of them."""
+    ended = [end.ended for end in ends]
+    messages = [
+        (o.result_message if o.status == Status.SUCCESS.value else o.error_message) or "" for o in ended
+    ]
+    return journal.record_as_read(connection, ended, Verb.FINISH, messages, at)
 
 
 _RENEW = (

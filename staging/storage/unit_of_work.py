@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -24,21 +24,27 @@ _AGAIN = {DbFailure.DEADLOCK, DbFailure.SERIALIZATION, DbFailure.BUSY}
 
 
 class UnitOfWork:
-    """``connection`` is inside a transaction. ``touch`` the operations moved; ``told`` is filled by ``commit``."""
+    """``connection`` is inside a transaction. ``touch`` what was moved, or ``tell`` it; ``commit`` fills ``told``."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.told: list[Told] = []
         self.committing = False
+        self._known: list[Told] = []
         self._touched: list[str] = []
 
     def touch(self, *op_ids: str) -> None:
         """Their newest events are to be published after the commit."""
         self._touched += op_ids
 
+    def tell(self, told: Sequence[Told]) -> None:
+        """``touch`` where the newest events are known without reading them."""
+        self._known += told
+
     def collect(self) -> list[Told]:
-        """Read what is to be told; call it last inside a transaction that somebody else commits."""
-        return journal.newest(self.connection, self._touched) if self._touched else []
+        """What is to be told; call it last inside a transaction that somebody else commits."""
+        read = journal.newest(self.connection, self._touched) if self._touched else []
+        return [*self._known, *read]
 
     def commit(self) -> None:
         """Commit; an exception from here means *unknown*, never *rolled back* (RELIABILITY A10, A12, B9)."""

@@ -100,5 +100,5 @@ def _looked(place: Bench, name: str, n: int) -> tuple[float, float]:
 
 
 def _claim(store: QueueStore, ids: Sequence[str]) -> list[Operation]:
-    claimed, _ = store.transact(lambda unit: operations.claim(unit.connection, ids, new_id(), 60.0))
+    claimed, _ = store.transact(lambda unit: operations.claim(unit.connection, ids, new_id(), 60.0)[0])
     return claimed

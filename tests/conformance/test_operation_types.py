@@ -322,7 +322,10 @@ def test_several_operations_are_confirmed_in_one_transaction(product: Product) -
     assert [o.id for o in confirmed] == [o.id for o in again]
     assert {product.ended(LIN, o.id).code for o in confirmed} == {C.EXECUTED}
     codes = [[e.code for e in product.services.inspect.events(person(LIN), o.id)] for o in confirmed]
-    assert codes[1][:2] == [C.WAITING_OTHER, C.SUBMITTED]  # a quick worker may have ended both before the answer
+    assert codes[1][:2] == [
+        C.WAITING_OTHER,
+        C.SUBMITTED,
+    ]  # a quick worker may have ended both before the answer
     assert codes[0][0] == C.SUBMITTED
 
 

@@ -40,7 +40,7 @@ def read(store: QueueStore, op_id: str) -> Operation:
 
 
 def claim(store: QueueStore, ids: list[str], lease_s: float = 60) -> list[Operation]:
-    claimed, _ = store.transact(lambda unit: operations.claim(unit.connection, ids, new_id(), lease_s))
+    claimed, _ = store.transact(lambda unit: operations.claim(unit.connection, ids, new_id(), lease_s)[0])
     return claimed
 
 

@@ -202,7 +202,7 @@ class World:
     def claim(self, op_id: str, lease_s: float = 60.0) -> Operation:
         """Claim it as a worker that is not one of ours."""
         claimed, _ = self.store.transact(
-            lambda unit: operations.claim(unit.connection, [op_id], new_id(), lease_s)
+            lambda unit: operations.claim(unit.connection, [op_id], new_id(), lease_s)[0]
         )
         (operation,) = claimed
         return operation

@@ -92,7 +92,10 @@ def test_each_filter_narrows_the_list(door: Door, visit: Visit) -> None:
 
 
 def test_an_answer_that_comes_late_does_not_replace_a_newer_one(door: Door, visit: Visit) -> None:
-    waiting, failed = door.stage("u-lin", **new_customer())["id"], door.stage("u-chen", **new_supplier())["id"]
+    waiting, failed = (
+        door.stage("u-lin", **new_customer())["id"],
+        door.stage("u-chen", **new_supplier())["id"],
+    )
     door.as_("u-chen").post(f"/v1/operations/{failed}/cancel", {"reason": "不要了"})
     operator = visit("ops", OPERATOR, path="/queue")
     late: list[Route] = []
