@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+
 from staging.contracts.error import ErrorCode
 from staging.domain.canonical import payload_hash
 from staging.domain.errors import Refused
 from staging.domain.intake import load_json, parse_json, require_object
 from staging.domain.operation import Operation
-from staging.domain.ports import ErpAdapter, ErpTransaction, Execution
+from staging.domain.ports import ErpAdapter, ErpTransaction, Execution, LedgerRow
 from staging.domain.seal import claims_confirm, is_sealed
 from staging.services.access import route_of
 from staging.settings import Settings
@@ -55,9 +58,9 @@ class Attempt:
     def apply(self, tx: ErpTransaction, operation: Operation, execution: Execution) -> Done:
         """Ledger row first: a twin waits there, then gets the first result (201). Raises ``LeaseLost`` for a fenced
         attempt, and what the adapter raises."""
-        ledger, tenant, key = self._adapter.ledger, operation.tenant, operation.idempotency_key
+        ledger, tenant, row = self._adapter.ledger, operation.tenant, _ledger_row(operation)
         entry = ledger.insert_first(
-            tx.connection, tenant, key, operation.id, operation.command_type, operation.payload_hash
+            tx.connection, tenant, row.key, row.op_id, row.command_type, row.payload_hash
         )
         if entry is not None:
             return from_ledger(operation, entry)
@@ -68,5 +71,33 @@ class Attempt:
         ):
             raise LeaseLost(operation.id)
         outcome = self._adapter.apply(tx, execution)
-        ledger.store_result(tx.connection, tenant, key, ledger_result(outcome))
+        ledger.store_result(tx.connection, tenant, row.key, ledger_result(outcome))
         return succeeded(operation, outcome)
+
+    def apply_all(
+        self,
+        tx: ErpTransaction,
+        members: Sequence[tuple[Operation, Execution]],
+        around: Callable[[Operation], AbstractContextManager[object]],
+    ) -> list[Done]:
+        """``apply`` of one tenant's operations where queue and ERP share the database: one statement for all ledger
+        rows, one for all results. Each is executed inside ``around`` of it."""
+        tenant = members[0][0].tenant
+        ledger, rows = self._adapter.ledger, [_ledger_row(operation) for operation, _ in members]
+        before = ledger.insert_all(tx.connection, tenant, rows)
+        ends, results = [], {}
+        for operation, execution in members:
+            key = operation.idempotency_key
+            if key in before:
+                ends.append(from_ledger(operation, before[key]))
+                continue
+            with around(operation):
+                outcome = self._adapter.apply(tx, execution)
+                results[key] = ledger_result(outcome)
+                ends.append(succeeded(operation, outcome))
+        ledger.store_results(tx.connection, tenant, results)
+        return ends
+
+
+def _ledger_row(operation: Operation) -> LedgerRow:
+    return LedgerRow(operation.idempotency_key, operation.id, operation.command_type, operation.payload_hash)

@@ -1,20 +1,22 @@
 """Group commit: several operations of one tenant in one transaction, where queue and ERP share the database.
 
 Each keeps its ledger row, its compare-and-set with the fencing token, its event and its audit entry; they share the
-commit, one INSERT of events, one hold on the audit chain. Begun without savepoints; where one is refused, all begin
-again with a savepoint each. Whatever else goes wrong undoes them all, and they run one by one.
+commit and the statements that write these. Begun without savepoints; where one is refused, all begin again with a
+savepoint each. Whatever else goes wrong undoes them all, and they run one by one.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from staging import failpoints
 from staging.domain.errors import OpstageError, Transient
 from staging.domain.operation import Operation, Told
 from staging.domain.ports import ErpAdapter, ErpTransaction
-from staging.storage import audit
+from staging.storage.audit import chain_of
+from staging.storage.latch import hold_latch
 from staging.storage.unit_of_work import UnitOfWork, savepoint
 from workers.attempt import Attempt
 from workers.batch import Costs
@@ -46,33 +48,47 @@ class GroupRun:
     def _execute(self, *, savepoints: bool) -> list[Told]:
         ids = [o.id for o in self._members]
         with self._adapter.transaction() as tx:
-            # First of all locks: of two groups of one tenant the second waits here and not in the middle.
-            audit.hold(tx.connection, self._members[0].tenant)
+            # Of two groups of one tenant the second waits here and not in the middle, where both may hold something.
+            hold_latch(tx.connection, f"group {chain_of(self._members[0].tenant)}")
             failpoints.reached("W5", *ids)
-            ends = []
-            for member in self._members:
-                self.current, began = member, time.monotonic()
-                ends.append((member, self._end(tx, member, savepoints=savepoints)))
-                self._costs.note(member, time.monotonic() - began)
+            ends = self._one_by_one(tx) if savepoints else self._together(tx)
             failpoints.reached("W6", *ids)
             unit = UnitOfWork(tx.connection)
-            write_back_all(unit, ends)
+            write_back_all(unit, list(zip(self._members, ends, strict=True)))
             told = unit.collect()
             self.in_commit = True
             tx.commit()
             failpoints.reached("W7", *ids)
         return told
 
-    def _end(self, tx: ErpTransaction, operation: Operation, *, savepoints: bool) -> Done:
+    def _together(self, tx: ErpTransaction) -> list[Done]:
+        try:
+            members = [(o, self._attempt.execution(o)) for o in self._members]
+            return self._attempt.apply_all(tx, members, self._under_way)
+        except Transient:
+            raise
+        except OpstageError as error:
+            raise _Refused from error
+
+    def _one_by_one(self, tx: ErpTransaction) -> list[Done]:
+        ends = []
+        for member in self._members:
+            with self._under_way(member):
+                ends.append(self._end(tx, member))
+        return ends
+
+    def _end(self, tx: ErpTransaction, operation: Operation) -> Done:
         try:
             execution = self._attempt.execution(operation)
-            if not savepoints:
-                return self._attempt.apply(tx, operation, execution)
             with savepoint(tx.connection):
                 return self._attempt.apply(tx, operation, execution)
         except Transient:
             raise
         except OpstageError as error:
-            if not savepoints:
-                raise _Refused from error
             return refused(operation, error)
+
+    @contextmanager
+    def _under_way(self, operation: Operation) -> Iterator[None]:
+        self.current, began = operation, time.monotonic()
+        yield
+        self._costs.note(operation, time.monotonic() - began)

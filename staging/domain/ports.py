@@ -85,6 +85,16 @@ class LedgerEntry:
     result: dict[str, Any] | None
 
 
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    """What an attempt enters before it does anything."""
+
+    key: str
+    op_id: str
+    command_type: str
+    payload_hash: str
+
+
 class ErpTransaction(Protocol):
     """An open transaction of the ERP database. ``connection`` is opaque outside storage and workers.erp."""
 
@@ -103,7 +113,17 @@ class Ledger(Protocol):
     ) -> LedgerEntry | None:
         """Insert the row and return None, or return the committed entry that was there before (waits for a twin)."""
 
+    def insert_all(
+        self, connection: Any, tenant: Tenant, rows: Sequence[LedgerRow]
+    ) -> Mapping[str, LedgerEntry]:
+        """``insert_first`` of several keys; gives, by key, the entries that were there before."""
+
     def store_result(self, connection: Any, tenant: Tenant, key: str, result: Mapping[str, Any]) -> None: ...
+
+    def store_results(
+        self, connection: Any, tenant: Tenant, results: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        """``store_result`` of several keys."""
 
     def lookup(self, connection: Any, tenant: Tenant, key: str) -> LedgerEntry | None:
         """A completed lookup: the entry, or None which means *absent*. Any doubt raises."""

@@ -59,15 +59,8 @@ _LOCK = update(audit_head).where(h.sChain == bindparam("chain")).values(iSeq=h.i
 _READ = (h.iSeq, h.sHash, db_now().label("now"))
 _HEAD = select(*_READ).where(h.sChain == bindparam("chain"))
 _LOCK_AND_READ = _LOCK.returning(*_READ)
-_HOLD = select(h.iSeq).where(h.sChain == bindparam("chain")).with_for_update()
 _APPEND = insert(audit_log)
 _NEW_HEAD = update(audit_head).where(h.sChain == bindparam("chain")).values(sHash=bindparam("hash"))
-
-
-def hold(connection: Connection, tenant: Tenant) -> None:
-    """Keep other writers of the tenant's chain waiting from now on, for a transaction that will append."""
-    if connection.dialect.name != "sqlite":  # there BEGIN IMMEDIATE has done it
-        connection.execute(_HOLD, {"chain": chain_of(tenant)})
 
 
 def append(connection: Connection, entries: Sequence[AuditEntry]) -> datetime | None:

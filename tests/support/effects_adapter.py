@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -35,7 +35,7 @@ from staging.contracts.error import ErrorCode
 from staging.contracts.preparation import PrepareItem, Preview
 from staging.domain.errors import FieldProblem, Refused, Transient, invalid
 from staging.domain.identity import Actor, Tenant
-from staging.domain.ports import ErpTransaction, Execution, LedgerEntry, Outcome, Prepared, Route
+from staging.domain.ports import ErpTransaction, Execution, LedgerEntry, LedgerRow, Outcome, Prepared, Route
 from staging.settings import Settings
 from staging.storage.dialect import IdString, UtcDateTime, db_now, is_mysql
 from staging.storage.engine import open_connection
@@ -89,6 +89,13 @@ class RecordingLedger(SqlLedger):
     ) -> LedgerEntry | None:
         remember_key(connection, op_id, key)
         return super().insert_first(connection, tenant, key, op_id, command_type, payload_hash)
+
+    def insert_all(
+        self, connection: Connection, tenant: Tenant, rows: Sequence[LedgerRow]
+    ) -> dict[str, LedgerEntry]:
+        for row in rows:
+            remember_key(connection, row.op_id, row.key)
+        return super().insert_all(connection, tenant, rows)
 
 
 class _Transaction:

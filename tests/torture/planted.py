@@ -6,14 +6,14 @@ Loaded by ``OPSTAGE_ERP_ADAPTER``; what it removes it replaces at start, so that
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Engine, select
 
 from staging.domain.identity import Tenant
 from staging.domain.operation import Operation
-from staging.domain.ports import ErpTransaction, Execution, LedgerEntry, Outcome
+from staging.domain.ports import ErpTransaction, Execution, LedgerEntry, LedgerRow, Outcome
 from staging.settings import Settings
 from staging.storage import operations
 from staging.storage.engine import make_engine
@@ -39,8 +39,15 @@ class _NoLedger(RecordingLedger):
         remember_key(connection, op_id, key)
         return None
 
-    def store_result(
-        self, connection: Connection, tenant: Tenant, key: str, result: Mapping[str, Any]
+    def insert_all(
+        self, connection: Connection, tenant: Tenant, rows: Sequence[LedgerRow]
+    ) -> dict[str, LedgerEntry]:
+        for row in rows:
+            remember_key(connection, row.op_id, row.key)
+        return {}
+
+    def store_results(
+        self, connection: Connection, tenant: Tenant, results: Mapping[str, Mapping[str, Any]]
     ) -> None:
         """There is no row to keep it in."""
 

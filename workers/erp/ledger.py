@@ -8,7 +8,7 @@ error.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -21,7 +21,7 @@ from sqlalchemy.sql.dml import Insert
 
 from staging.domain.canonical import decimal_text
 from staging.domain.identity import Tenant
-from staging.domain.ports import LedgerEntry
+from staging.domain.ports import LedgerEntry, LedgerRow
 from staging.storage.dialect import is_mysql
 from workers.erp.tables import op_fence, op_ledger
 
@@ -47,6 +47,10 @@ _INSERT: dict[str, Insert] = {
     "sqlite": sqlite_insert(op_ledger).on_conflict_do_nothing().execution_options(**_COUNTED),
     # Never INSERT IGNORE: it would also swallow a value too long or of the wrong type. 1062 alone is caught.
     "mysql": mysql_insert(op_ledger),
+}
+_INSERT_ALL = {
+    name: insert.on_conflict_do_nothing().returning(_l.sIdempotencyKey)
+    for name, insert in (("postgresql", pg_insert(op_ledger)), ("sqlite", sqlite_insert(op_ledger)))
 }
 
 
@@ -88,16 +92,36 @@ class SqlLedger:
 
         Must be the first statement of the transaction that makes the business change.
         """
-        row = {
-            "sIdempotencyKey": key,
-            "sBrandsId": tenant.brands_id,
-            "sSubsidiaryId": tenant.subsidiary_id,
-            "sOpId": op_id,
-            "sCommandType": command_type,
-            "sPayloadHash": payload_hash,
-        }
-        if self._inserted(connection, row):
-            return None
+        row = _values(tenant, LedgerRow(key, op_id, command_type, payload_hash))
+        return None if self._inserted(connection, row) else self._there(connection, tenant, key)
+
+    def insert_all(
+        self, connection: Connection, tenant: Tenant, rows: Sequence[LedgerRow]
+    ) -> dict[str, LedgerEntry]:
+        """``insert_first`` of several keys, in their order so that two who meet do not deadlock."""
+        ordered = sorted(rows, key=lambda row: row.key)
+        values = [_values(tenant, row) for row in ordered]
+        if is_mysql(connection.dialect):
+            taken = self._taken_mysql(connection, values)
+        else:
+            new = set(connection.execute(_INSERT_ALL[connection.dialect.name], values).scalars())
+            taken = [row.key for row in ordered if row.key not in new]
+        return {key: self._there(connection, tenant, key) for key in taken}
+
+    def _taken_mysql(self, connection: Connection, values: Sequence[Mapping[str, str]]) -> list[str]:
+        """Keys that were there before. All in one statement first, which one such key alone would undo."""
+        together = connection.begin_nested()
+        try:
+            connection.execute(_INSERT["mysql"], values)
+        except IntegrityError as error:
+            if not _is_duplicate(error):
+                raise
+            together.rollback()
+            return [row["sIdempotencyKey"] for row in values if not self._inserted(connection, row)]
+        together.commit()
+        return []
+
+    def _there(self, connection: Connection, tenant: Tenant, key: str) -> LedgerEntry:
         entry = self._entry(connection, tenant, key)
         if entry is None:
             # Conflict with a row that cannot be read: someone deletes ledger rows, or isolation is not READ COMMITTED.
@@ -108,10 +132,17 @@ class SqlLedger:
         self, connection: Connection, tenant: Tenant, key: str, result: Mapping[str, Any]
     ) -> None:
         """Keep ``result`` (JSON-ready; Decimals become exact strings) in the row this transaction inserted."""
-        text = json.dumps(dict(result), ensure_ascii=False, allow_nan=False, default=_exact)
-        done = connection.execute(_RESULT, {**_key(tenant, key), "result": text})
-        if done.rowcount != 1:
-            raise RuntimeError(f"ledger row of key {key!r} is gone; nothing may be committed")
+        self.store_results(connection, tenant, {key: result})
+
+    def store_results(
+        self, connection: Connection, tenant: Tenant, results: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        """``store_result`` of several keys."""
+        rows = [{**_key(tenant, key), "result": _text(result)} for key, result in results.items()]
+        if not rows:
+            return
+        if connection.execute(_RESULT, rows if len(rows) > 1 else rows[0]).rowcount != len(rows):
+            raise RuntimeError(f"a ledger row of {sorted(results)} is gone; nothing may be committed")
 
     def lookup(self, connection: Connection, tenant: Tenant, key: str) -> LedgerEntry | None:
         """The committed entry, or None: *absent*, proven. Any doubt raises (lock timeout, deadlock, lost connection).
@@ -154,7 +185,7 @@ class SqlLedger:
             connection.execute(statement, row)
         except IntegrityError as error:
             # InnoDB undoes the statement alone; the transaction goes on.
-            if error.orig is None or not error.orig.args or error.orig.args[0] != _DUPLICATE_KEY:
+            if not _is_duplicate(error):
                 raise
             return False
         return True
@@ -175,6 +206,25 @@ def _family(connection: Connection) -> str:
 
 def _key(tenant: Tenant, key: str) -> dict[str, str]:
     return {"k": key, "b": tenant.brands_id, "s": tenant.subsidiary_id}
+
+
+def _is_duplicate(error: IntegrityError) -> bool:
+    return error.orig is not None and bool(error.orig.args) and error.orig.args[0] == _DUPLICATE_KEY
+
+
+def _values(tenant: Tenant, row: LedgerRow) -> dict[str, str]:
+    return {
+        "sIdempotencyKey": row.key,
+        "sBrandsId": tenant.brands_id,
+        "sSubsidiaryId": tenant.subsidiary_id,
+        "sOpId": row.op_id,
+        "sCommandType": row.command_type,
+        "sPayloadHash": row.payload_hash,
+    }
+
+
+def _text(result: Mapping[str, Any]) -> str:
+    return json.dumps(dict(result), ensure_ascii=False, allow_nan=False, default=_exact)
 
 
 def _exact(value: object) -> str:

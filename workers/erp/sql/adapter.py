@@ -27,7 +27,7 @@ from workers.erp.sql.permissions import APPROVE, Grants, allows
 from workers.erp.sql.prepare import Preparer
 from workers.erp.sql.queries import Queries
 from workers.erp.sql.routing import Router
-from workers.erp.sql.transaction import open_transaction, reading
+from workers.erp.sql.transaction import SqlTransaction, open_transaction, reading
 
 
 def _utc_now() -> datetime:
@@ -110,10 +110,11 @@ class SqlAdapter:
             return self._domain.run(connection, actor, name, request, today)
 
     def transaction(self) -> AbstractContextManager[ErpTransaction]:
-        return open_transaction(self._engine)
+        return open_transaction(self._engine, self._grants)
 
     def apply(self, tx: ErpTransaction, execution: Execution) -> Outcome:
-        return self._preparer.execute(tx.connection, execution)
+        grants = tx.grants if isinstance(tx, SqlTransaction) else self._grants
+        return self._preparer.execute(tx.connection, grants, execution)
 
     def check(self) -> Sequence[Problem]:
         return check_catalogue(self.catalogue, self._engine)

@@ -46,7 +46,9 @@ class Preparer:
 
     def prepare(self, connection: Connection, actor: Actor, item: PrepareItem) -> Prepared:
         """Work ``item`` out and show it. Reads only."""
-        target = self._permitted(connection, actor, item.form_id, item.op_type, item.command_type)
+        target = self._permitted(
+            connection, self._grants, actor, item.form_id, item.op_type, item.command_type
+        )
         if target.command:
             context = self._context(
                 connection, actor, target, target.command, item.record, item.allow_duplicate
@@ -66,7 +68,7 @@ class Preparer:
 
     def recheck(self, connection: Connection, actor: Actor, prepared: Prepared) -> None:
         """Permission, state and pins once more."""
-        target = self._permitted_route(connection, actor, prepared.route)
+        target = self._permitted_route(connection, self._grants, actor, prepared.route)
         if target.command:
             # Whether it repeats another record was decided when it was prepared; execution looks again.
             context = self._context(connection, actor, target, target.command, prepared.target_bill_id, True)
@@ -81,10 +83,10 @@ class Preparer:
         )
         work_out(connection, self._tables, self._ask(actor, target, item, True, seen=prepared.pins))
 
-    def execute(self, connection: Connection, execution: Execution) -> Outcome:
-        """Everything again, under lock, then the change. No commit."""
+    def execute(self, connection: Connection, grants: Grants, execution: Execution) -> Outcome:
+        """Everything again, under lock, then the change. No commit. ``grants``: as the transaction sees them."""
         actor = execution.actor
-        target = self._permitted_route(connection, actor, execution.route)
+        target = self._permitted_route(connection, grants, actor, execution.route)
         if target.command:
             return self._execute_command(connection, target, target.command, execution)
         # Confirmed here, but without a seal that could be verified: only what can be put in is taken from it.
@@ -132,14 +134,20 @@ class Preparer:
         _require_version(execution, version_of(plan.pins))
         return command.handler.execute(context, plan)
 
-    def _permitted_route(self, connection: Connection, actor: Actor, route: Route) -> Target:
-        return self._permitted(connection, actor, route.form_id, route.op_type, route.command_type)
+    def _permitted_route(self, connection: Connection, grants: Grants, actor: Actor, route: Route) -> Target:
+        return self._permitted(connection, grants, actor, route.form_id, route.op_type, route.command_type)
 
     def _permitted(
-        self, connection: Connection, actor: Actor, form_id: str, op_type: str, command_type: str
+        self,
+        connection: Connection,
+        grants: Grants,
+        actor: Actor,
+        form_id: str,
+        op_type: str,
+        command_type: str,
     ) -> Target:
         target = self._router.find(form_id, op_type, command_type)
-        self._grants.require(connection, actor, target.form.id, target.verb)
+        grants.require(connection, actor, target.form.id, target.verb)
         return target
 
     def _ask(

@@ -13,13 +13,15 @@ from staging.contracts.error import ErrorCode
 from staging.domain.errors import Transient
 from staging.storage.dberrors import classify_db_error
 from staging.storage.engine import open_connection, read_connection
+from workers.erp.sql.permissions import Grants, GrantsOfTransaction
 
 
 @dataclass(slots=True)
 class SqlTransaction:
-    """``ports.ErpTransaction`` on an open connection."""
+    """``ports.ErpTransaction`` on an open connection. ``grants``: as this transaction sees them."""
 
     connection: Connection
+    grants: Grants
     _begun: RootTransaction = field(init=False)
 
     def __post_init__(self) -> None:
@@ -38,10 +40,10 @@ class SqlTransaction:
 
 
 @contextmanager
-def open_transaction(engine: Engine) -> Iterator[SqlTransaction]:
+def open_transaction(engine: Engine, grants: Grants) -> Iterator[SqlTransaction]:
     """BEGIN; ROLLBACK on leaving unless committed. Never retries. Database errors come out as they are."""
     with open_connection(engine) as connection:
-        yield SqlTransaction(connection)
+        yield SqlTransaction(connection, GrantsOfTransaction(grants))
 
 
 @contextmanager
