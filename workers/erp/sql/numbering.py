@@ -19,6 +19,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    Select,
     Table,
     and_,
     bindparam,
@@ -112,8 +113,16 @@ def hold(connection: Connection, counters: str, tenant: Tenant, scope: str) -> N
 def _exists(
     connection: Connection, master: RowTable, column: Column[Any], number: str, tenant: Tenant
 ) -> bool:
-    found = select(literal(1)).where(*master.of_tenant(tenant), column == number).limit(1)
-    return connection.execute(found).first() is not None
+    asked = {"number": number, "b": tenant.brands_id, "s": tenant.subsidiary_id}
+    return connection.execute(_look_up(column, master.brands, master.subsidiary), asked).first() is not None
+
+
+@lru_cache(maxsize=256)
+def _look_up(number: Column[Any], brands: Column[str] | None, subsidiary: Column[str] | None) -> Select[Any]:
+    found = select(literal(1)).where(number == bindparam("number")).limit(1)
+    if brands is None or subsidiary is None:
+        return found
+    return found.where(brands == bindparam("b"), subsidiary == bindparam("s"))
 
 
 def _highest(
