@@ -18,7 +18,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -29,12 +29,15 @@ MAX_NUMBER_LENGTH = 1000  # characters of plain digits; guards against Decimal("
 # A longer run of combining marks is no writing of any language (Unicode's stream-safe text format says 30), and
 # unicodedata.normalize sorts such a run in quadratic time: 240 kB of them took 39 s.
 _MARKS = re.compile(rb"[^\0]{31}")
+_TEXT = json.JSONEncoder(ensure_ascii=False)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def canonical_json(value: Any) -> str:
     """Return the canonical text of ``value`` (None, bool, int, Decimal, str, date, datetime, mapping, list, tuple)."""
-    return "".join(_write(value, 0))
+    parts: list[str] = []
+    _write(value, 0, parts.append)
+    return "".join(parts)
 
 
 def payload_hash(value: Any) -> str:
@@ -76,24 +79,24 @@ def utc_text(value: datetime) -> str:
         raise ValueError("a datetime outside the calendar in UTC") from None
 
 
-def _write(value: Any, depth: int) -> Iterator[str]:
+def _write(value: Any, depth: int, write: Callable[[str], None]) -> None:
     if depth > MAX_DEPTH:
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, Mapping):
-        yield "{"
+        write("{")
         for n, (key, item) in enumerate(_sorted(value)):
-            yield f"{',' if n else ''}{_quoted(key)}:"
-            yield from _write(item, depth + 1)
-        yield "}"
+            write(f"{',' if n else ''}{_quoted(key)}:")
+            _write(item, depth + 1, write)
+        write("}")
     elif isinstance(value, list | tuple):
-        yield "["
+        write("[")
         for n, item in enumerate(value):
             if n:
-                yield ","
-            yield from _write(item, depth + 1)
-        yield "]"
+                write(",")
+            _write(item, depth + 1, write)
+        write("]")
     else:
-        yield _scalar(value)
+        write(_scalar(value))
 
 
 def _sorted(value: Mapping[Any, Any]) -> list[tuple[str, Any]]:
@@ -134,4 +137,4 @@ def _scalar(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(str.__str__(text), ensure_ascii=False)
+    return _TEXT.encode(str.__str__(text))
