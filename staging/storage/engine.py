@@ -90,7 +90,10 @@ def open_connection(engine: Engine) -> Iterator[Connection]:
 def read_connection(engine: Engine) -> Iterator[Connection]:
     """A connection whose transaction sees one snapshot and cannot write (the database refuses)."""
     with open_connection(engine) as connection:
-        yield connection.execution_options(**{_READ_ONLY: True})
+        options: dict[str, Any] = {_READ_ONLY: True}
+        if engine.dialect.name == "postgresql":  # said by its BEGIN, without a round trip
+            options |= {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+        yield connection.execution_options(**options)
         # Not left to a rollback: with one psycopg throws the connection's prepared statements away.
         connection.commit()
 
@@ -113,7 +116,7 @@ def _on_begin(connection: Connection) -> None:
         connection.exec_driver_sql(f"PRAGMA query_only={int(read_only)}")
         # A deferred transaction that turns to writing fails at once, whatever busy_timeout says (RELIABILITY B14).
         connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
-    elif read_only:
+    elif read_only and connection.dialect.name != "postgresql":
         connection.exec_driver_sql(_SNAPSHOT_READ)
 
 
