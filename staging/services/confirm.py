@@ -12,10 +12,10 @@ from staging.contracts.error import ErrorCode
 from staging.contracts.preparation import ConfirmRequest
 from staging.contracts.status import StatusCode
 from staging.domain.canonical import fingerprint, payload_hash
-from staging.domain.errors import Refused, Transient
+from staging.domain.errors import OpstageError, Refused, Transient
 from staging.domain.identity import Actor, ActorKind, new_id
 from staging.domain.intake import check_value, dump_json
-from staging.domain.operation import NewOperation, Operation
+from staging.domain.operation import NewOperation, Operation, Told
 from staging.domain.ports import Clock, ErpAdapter
 from staging.domain.seal import seal
 from staging.services.access import not_found, require_kind, visible
@@ -54,25 +54,30 @@ class ConfirmService:
         """
         require_kind(actor, ActorKind.PERSON)
         request = request or ConfirmRequest()
-        existing = self._confirmed(actor, preparation_id, request)
-        if existing:
-            return existing
-        snapshot = self._as_confirmed(actor, self._prepare.snapshot(actor, preparation_id), request)
-        rows = self._rows(actor, snapshot, _confirm_hash(snapshot.preparation_id, request))
         try:
-            (_, told) = self._store.transact(lambda unit: self._insert(unit, actor, rows))
-        except operations.KeyTaken as error:
+            confirmed, told = self._insert_confirmed(actor, preparation_id, request)
+        except (OpstageError, operations.KeyTaken) as error:
+            # A repeat's snapshot is gone, or what it shows has happened. A first one's is what decides.
             existing = self._confirmed(actor, preparation_id, request)
-            if not existing:
+            if existing:
+                return existing
+            if isinstance(error, operations.KeyTaken):
                 raise Refused(ErrorCode.IDEMPOTENCY_CONFLICT) from error
-            return existing
-        failpoints.reached("W1", *(row.id for row in rows))
+            raise
+        failpoints.reached("W1", *(operation.id for operation in confirmed))
         self._teller.committed(told)
         try:
             self._prepare.forget(preparation_id)
         except Transient:
             log.warning("preparation %s stays in Redis until its TTL; the key protects it", preparation_id)
-        return self._confirmed(actor, preparation_id, request)
+        return confirmed
+
+    def _insert_confirmed(
+        self, actor: Actor, preparation_id: str, request: ConfirmRequest
+    ) -> tuple[list[Operation], list[Told]]:
+        snapshot = self._as_confirmed(actor, self._prepare.snapshot(actor, preparation_id), request)
+        rows = self._rows(actor, snapshot, _confirm_hash(snapshot.preparation_id, request))
+        return self._store.transact(lambda unit: self._insert(unit, actor, rows))
 
     def _confirmed(self, actor: Actor, preparation_id: str, request: ConfirmRequest) -> list[Operation]:
         with self._store.read() as connection:
@@ -157,7 +162,7 @@ class ConfirmService:
             return StatusCode.WAITING_OTHER
         return code_after_waiting(entry.prepared.route.requires_approval, entry.prepared.route.auto_execute)
 
-    def _insert(self, unit: UnitOfWork, actor: Actor, rows: Sequence[NewOperation]) -> None:
+    def _insert(self, unit: UnitOfWork, actor: Actor, rows: Sequence[NewOperation]) -> list[Operation]:
         own = {row.id for row in rows}
         foreign = sorted({d for row in rows for d in row.depends_on} - own)
         found = {o.id: o for o in archive.by_ids(unit.connection, foreign)}
@@ -166,7 +171,7 @@ class ConfirmService:
             if op_id not in found:
                 raise not_found()
             visible(actor, found[op_id], self._adapter)
-        operations.insert_confirmed(unit.connection, rows, actor)
+        inserted, told = operations.insert_confirmed(unit.connection, rows, actor)
         audit.append(
             unit.connection,
             [
@@ -176,8 +181,9 @@ class ConfirmService:
                 for row in rows
             ],
         )
-        unit.touch(*(row.id for row in rows))
+        unit.tell(told)
         failpoints.reached("W0", *(row.id for row in rows))
+        return inserted
 
 
 def code_after_waiting(needs_approval: bool, auto_execute: bool) -> StatusCode:

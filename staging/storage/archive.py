@@ -17,6 +17,11 @@ _a = op_queue_archive.c
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 _BASE = base_select(op_queue_archive).add_columns(_a.tArchiveDate)
 _BY_IDS = _BASE.where(_a.sId.in_(_IDS))
+_BY_PREPARATION = _BASE.where(
+    _a.sPreparationId == bindparam("preparation"),
+    _a.sBrandsId == bindparam("b"),
+    _a.sSubsidiaryId == bindparam("s"),
+).order_by(_a.iFlowStep, _a.sId)
 
 
 def by_ids(connection: Connection, ids: Sequence[str]) -> list[Operation]:
@@ -32,18 +37,12 @@ def get(connection: Connection, tenant: Tenant, op_id: str) -> Operation | None:
 
 def by_preparation(connection: Connection, tenant: Tenant, preparation_id: str) -> list[Operation]:
     """What of a confirmed preparation has been archived, in the order of its items."""
-    statement = _BASE.where(
-        _a.sPreparationId == preparation_id,
-        _a.sBrandsId == tenant.brands_id,
-        _a.sSubsidiaryId == tenant.subsidiary_id,
-    )
-    return _read(connection, statement.order_by(_a.iFlowStep, _a.sId))
+    wanted = {"preparation": preparation_id, "b": tenant.brands_id, "s": tenant.subsidiary_id}
+    return _read(connection, _BY_PREPARATION, wanted)
 
 
-def _read(
-    connection: Connection, statement: Select[Any], values: dict[str, Any] | None = None
-) -> list[Operation]:
+def _read(connection: Connection, statement: Select[Any], values: dict[str, Any]) -> list[Operation]:
     return [
         replace(to_operation(row), archived_at=row.tArchiveDate)
-        for row in connection.execute(statement, values or {})
+        for row in connection.execute(statement, values)
     ]

@@ -101,8 +101,9 @@ def read_connection(engine: Engine) -> Iterator[Connection]:
 def _pool(size: int) -> dict[str, Any]:
     # No pre-ping: it costs a round trip per checkout, and a dead connection is classified and retried anyway.
     return {
-        "pool_size": size,
-        "max_overflow": size,
+        # No overflow: what comes back above the pool's size is closed, and opening the next one costs many statements.
+        "pool_size": 2 * size,
+        "max_overflow": 0,
         "pool_timeout": 10,
         "pool_recycle": _RECYCLE_S,
         "pool_use_lifo": True,

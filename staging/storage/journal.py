@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import BindParameter, ColumnElement, Connection, Insert, and_, bindparam, insert, select
 
 from staging.contracts.event import OperationEvent
-from staging.domain.identity import Actor
+from staging.domain.identity import Actor, ActorKind
 from staging.domain.lifecycle import Verb
 from staging.domain.operation import Operation, Told, event_payload
 from staging.storage.dialect import db_now
@@ -18,6 +18,7 @@ from staging.storage.rows import base_select, to_operation
 from staging.storage.tables import op_event, op_event_archive, op_queue
 
 q, e = op_queue.c, op_event.c
+_SYSTEM = ActorKind.SYSTEM.value
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 
 
@@ -70,16 +71,22 @@ def record(
                 "verb": verb.value,
                 "message": message or None,
                 "actor": actor.user_id if actor else "",
-                "kind": actor.kind.value if actor else "system",
+                "kind": actor.kind.value if actor else _SYSTEM,
             },
         )
 
 
 def record_as_read(
-    connection: Connection, moved: Sequence[Operation], verb: Verb, messages: Sequence[str], at: datetime
+    connection: Connection,
+    moved: Sequence[Operation],
+    verb: Verb,
+    at: datetime,
+    *,
+    messages: Sequence[str] = (),
+    actor: Actor | None = None,
 ) -> list[Told]:
-    """``record`` for a worker's own moves, without reading the rows once more: ``moved`` are as this transaction has
-    just written them. ``at``: database time. Gives what subscribers are to be told.
+    """``record`` without reading the rows once more: ``moved`` are as this transaction has just written them. ``at``:
+    database time; ``messages``: one each, or none. Gives what subscribers are to be told.
     """
     rows = [
         {
@@ -90,11 +97,11 @@ def record_as_read(
             "iStatusCode": o.code,
             "iAttempt": o.attempt,
             "sMessage": message or None,
-            "sActor": "",
-            "sActorKind": "system",
+            "sActor": actor.user_id if actor else "",
+            "sActorKind": actor.kind.value if actor else _SYSTEM,
             "tCreateDate": at,
         }
-        for o, message in zip(moved, messages, strict=True)
+        for o, message in zip(moved, messages or [""] * len(moved), strict=True)
     ]
     if rows:
         connection.execute(_RECORD_ROWS, rows if len(rows) > 1 else rows[0])

@@ -14,6 +14,7 @@ from sqlalchemy import (
     BindParameter,
     ColumnElement,
     Connection,
+    Float,
     and_,
     bindparam,
     case,
@@ -51,6 +52,16 @@ _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 # --- reading -------------------------------------------------------------------------------------------------------
 
 _BY_IDS = base_select().where(q.sId.in_(_IDS))
+_BY_IDS_NOW = _BY_IDS.add_columns(db_now().label("now"))
+_BY_PREPARATION = (
+    base_select()
+    .where(
+        q.sPreparationId == bindparam("preparation"),
+        q.sBrandsId == bindparam("b"),
+        q.sSubsidiaryId == bindparam("s"),
+    )
+    .order_by(q.iFlowStep, q.sId)
+)
 
 
 def by_ids(connection: Connection, ids: Sequence[str]) -> list[Operation]:
@@ -67,12 +78,8 @@ def get(connection: Connection, tenant: Tenant, op_id: str) -> Operation | None:
 
 def by_preparation(connection: Connection, tenant: Tenant, preparation_id: str) -> list[Operation]:
     """What a confirm of this preparation inserted, in the order of its items."""
-    statement = base_select().where(
-        q.sPreparationId == preparation_id,
-        q.sBrandsId == tenant.brands_id,
-        q.sSubsidiaryId == tenant.subsidiary_id,
-    )
-    return [to_operation(row) for row in connection.execute(statement.order_by(q.iFlowStep, q.sId))]
+    wanted = {"preparation": preparation_id, "b": tenant.brands_id, "s": tenant.subsidiary_id}
+    return [to_operation(row) for row in connection.execute(_BY_PREPARATION, wanted)]
 
 
 def expired(connection: Connection, limit: int) -> list[Operation]:
@@ -189,11 +196,7 @@ _CLAIMABLE = and_(
 )
 _CLAIM = update(op_queue).where(_CLAIMABLE).values(_CLAIM_VALUES)
 _LOCK_CLAIMABLE = select(q.sId).where(_CLAIMABLE).order_by(q.sId).with_for_update(skip_locked=True)
-_CLAIMED = (
-    base_select()
-    .add_columns(db_now().label("now"))
-    .where(q.sId.in_(_IDS), q.sLeaseToken == bindparam("token"))
-)
+_CLAIMED = _BY_IDS_NOW.where(q.sLeaseToken == bindparam("token"))
 
 
 def claim(
@@ -216,7 +219,7 @@ def claim(
     rows = connection.execute(_CLAIMED, {"ids": wanted["ids"], "token": token}).all()
     found = {row.id: to_operation(row) for row in rows}
     claimed = [found[i] for i in dict.fromkeys(ids) if i in found]
-    told = journal.record_as_read(connection, claimed, Verb.CLAIM, [""] * len(claimed), rows[0].now)
+    told = journal.record_as_read(connection, claimed, Verb.CLAIM, rows[0].now)
     return claimed, told
 
 
@@ -294,7 +297,7 @@ def record_ends(connection: Connection, ends: Sequence[End], at: datetime) -> li
     messages = [
         (o.result_message if o.status == Status.SUCCESS.value else o.error_message) or "" for o in ended
     ]
-    return journal.record_as_read(connection, ended, Verb.FINISH, messages, at)
+    return journal.record_as_read(connection, ended, Verb.FINISH, at, messages=messages)
 
 
 _RENEW = (
@@ -345,22 +348,33 @@ def take_over(connection: Connection, operation: Operation, new_token: str, leas
     return connection.execute(statement).rowcount == 1
 
 
-def insert_confirmed(connection: Connection, operations: Sequence[NewOperation], actor: Actor) -> None:
-    """Insert what a person confirmed, its dependencies and first events. Raises ``KeyTaken``: roll back and read."""
-    for step, operation in enumerate(operations, start=1):
+_INSERT = insert(op_queue).values(
+    tConfirmDate=db_now(),
+    tExpireAt=db_now_plus(bindparam("expires_in_s", type_=Float)),  # in NULL seconds: never
+)
+
+
+def insert_confirmed(
+    connection: Connection, new: Sequence[NewOperation], actor: Actor
+) -> tuple[list[Operation], list[Told]]:
+    """Insert what a person confirmed, its dependencies and first events; returns the operations as they are now, in
+    the order given, and what is to be told. Raises ``KeyTaken``: roll back and read.
+    """
+    for step, operation in enumerate(new, start=1):
         transition(Verb.SUBMIT, None, operation.code)
         try:
-            connection.execute(insert(op_queue).values(_new_row(operation, step)))
+            connection.execute(_INSERT, _new_row(operation, step))
         except IntegrityError as error:
             if classify_db_error(error) is DbFailure.UNIQUE:
                 raise KeyTaken(operation.idempotency_key) from error
             raise
-    links = [
-        {"sOpId": o.id, "sDependsOnId": other} for o in operations for other in sorted(set(o.depends_on))
-    ]
+    links = [{"sOpId": o.id, "sDependsOnId": other} for o in new for other in sorted(set(o.depends_on))]
     if links:
         connection.execute(insert(op_dependency), links)
-    journal.record(connection, [o.id for o in operations], Verb.SUBMIT, actor=actor)
+    rows = {row.id: row for row in connection.execute(_BY_IDS_NOW, {"ids": [o.id for o in new]})}
+    inserted = [to_operation(rows[o.id]) for o in new]
+    at = rows[new[0].id].now
+    return inserted, journal.record_as_read(connection, inserted, Verb.SUBMIT, at, actor=actor)
 
 
 def _new_row(o: NewOperation, step: int) -> dict[str, Any]:
@@ -380,8 +394,7 @@ def _new_row(o: NewOperation, step: int) -> dict[str, Any]:
         "bAutoExecute": int(o.auto_execute),
         "sStatus": o.code.status.value,
         "iStatusCode": int(o.code),
-        "tConfirmDate": db_now(),
-        "tExpireAt": None if o.expires_in_s is None else db_now_plus(o.expires_in_s),
+        "expires_in_s": o.expires_in_s,
         "tNotBefore": o.not_before,
         "sIdempotencyKey": o.idempotency_key,
         "sPayloadHash": o.payload_hash,
