@@ -25,7 +25,9 @@ def selection_of(arguments: Sequence[str]) -> tuple[Selection, int, Path]:
         parser.add_argument(f"--{name}", default=",".join(known), help=f"some of {', '.join(known)}")
     parser.add_argument("--repeat", type=int, default=1, help="runs of each cell")
     parser.add_argument(
-        "--batch", action="store_true", help="the operations of a cell reach the worker as one batch"
+        "--batch",
+        action="store_true",
+        help="the operations of a cell reach the worker as one batch and, in a shared database, share a commit",
     )
     parser.add_argument(
         "--set", nargs="*", default=[], metavar="OPSTAGE_X=Y", help="settings of every process"

@@ -26,7 +26,7 @@ def run_set(
     def say(what: str) -> None:
         tell(f"{time.monotonic() - begun:6.1f} s  {place}, {signal}, {what}")
 
-    with open_stand(place, signal, selection.settings) as stand:
+    with open_stand(place, signal, selection.settings, batch=selection.batch) as stand:
         say("ready")
         for played in _rounds(place, signal, selection, stand):
             runs += _until_struck(stand, played, say)

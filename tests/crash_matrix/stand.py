@@ -12,6 +12,7 @@ from typing import Any
 from tests.crash_matrix.cells import Place
 from tests.crash_matrix.watch import Watch
 from tests.crash_matrix.world import MatrixWorld, matrix_world
+from tests.support.demo_effects import ALL_QUICK
 from tests.support.forked import Forked
 from tests.support.forked_worker import ForkedWorker
 from tests.support.private import EmbeddedRedis, open_folder
@@ -115,14 +116,19 @@ def _listed(pids: Sequence[int]) -> str:
 
 
 @contextmanager
-def open_stand(place: Place, signal_name: str, settings: dict[str, str] | None = None) -> Iterator[Stand]:
-    """A ready stand on fresh databases; on leaving, whatever still runs is killed."""
+def open_stand(
+    place: Place, signal_name: str, settings: dict[str, str] | None = None, *, batch: bool = False
+) -> Iterator[Stand]:
+    """A ready stand on fresh databases; on leaving, whatever still runs is killed. ``batch``: a worker may take
+    operations for quick that it has never seen, so that they share a commit."""
     with open_folder() as folder, EmbeddedRedis(folder / "redis") as redis:
         files = Path(folder / "files")
         files.mkdir()
         with matrix_world(place, redis.url, files, settings) as world:
             watch = Watch(files / "watch")
             held = {**world.env, "OPSTAGE_FAILPOINT_HOLD": str(watch.folder)}
+            if batch:
+                held[ALL_QUICK] = "1"
             worker = ForkedWorker(held, files, concurrency=_CHILDREN.get(signal_name, _CHILDREN_ELSE))
             beat = BeatProcess(world.env, files)
             stand = Stand(world, watch, worker, signal_name)

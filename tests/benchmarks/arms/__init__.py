@@ -7,7 +7,7 @@ from tests.benchmarks.arms.by_hand import ByHand
 from tests.benchmarks.arms.opstage import Duplicates, Opstage
 from tests.benchmarks.arms.peers import PEERS
 
-_GROUP = {"OPSTAGE_GROUP_COMMIT_S": "0.3"}
+_EACH = {"OPSTAGE_GROUP_COMMIT_S": "0"}
 ARMS: dict[str, Arm] = {
     arm.name: arm
     for arm in (
@@ -20,11 +20,11 @@ ARMS: dict[str, Arm] = {
             "bare-sqlite", "by hand, a commit each", "tests.benchmarks.loops.bare_sqlite", engine="sqlite"
         ),
         *PEERS,
-        Opstage("opstage-form", "Opstage, catalogue form", form=True, commit="group", **_GROUP),
-        Opstage("opstage-handler", "Opstage, Python handler", form=False, commit="group", **_GROUP),
-        Opstage("opstage-form-each", "Opstage, catalogue form", form=True),
-        Opstage("opstage-handler-each", "Opstage, Python handler", form=False),
-        Duplicates("opstage-again", "Opstage, executed before", form=True, commit="group", **_GROUP),
+        Opstage("opstage-form", "Opstage, catalogue form", form=True, commit="group"),
+        Opstage("opstage-handler", "Opstage, Python handler", form=False, commit="group"),
+        Opstage("opstage-form-each", "Opstage, catalogue form", form=True, **_EACH),
+        Opstage("opstage-handler-each", "Opstage, Python handler", form=False, **_EACH),
+        Duplicates("opstage-again", "Opstage, executed before", form=True, commit="group"),
     )
 }
 REFERENCE = {"postgresql": "bare", "mariadb": "bare-mariadb", "sqlite": "bare-sqlite"}
