@@ -13,6 +13,7 @@ from staging.domain.operation import Operation
 
 log = logging.getLogger(__name__)
 _REMEMBERED = 7
+_FIRST_BATCH = 10
 _Rest = Callable[[Sequence[Operation]], None]
 
 
@@ -24,12 +25,16 @@ class Batch:
         self._lock = threading.Lock()
         self._one_by_one = False
         self.begun_at = time.monotonic()
+        self.begun = 0
 
     def take(self) -> Operation | None:
         """The next one to run, None at the end."""
         with self._lock:
             self.begun_at = time.monotonic()
-            return self._waiting.popleft() if self._waiting else None
+            if not self._waiting:
+                return None
+            self.begun += 1
+            return self._waiting.popleft()
 
     def take_group(self, first: Operation, fits: Callable[[Operation], bool]) -> list[Operation]:
         """``first`` and those right behind it that ``fits`` takes; ``first`` alone after a ``put_back``."""
@@ -37,12 +42,14 @@ class Batch:
         with self._lock:
             while not self._one_by_one and self._waiting and fits(self._waiting[0]):
                 group.append(self._waiting.popleft())
+            self.begun += len(group) - 1
         return group
 
     def put_back(self, group: Sequence[Operation]) -> None:
         """To the front again; from now on each is run alone."""
         with self._lock:
             self._waiting.extendleft(reversed(group))
+            self.begun -= len(group)
             self._one_by_one = True
 
     def waiting(self) -> list[Operation]:
@@ -58,6 +65,21 @@ class Batch:
             rest = list(self._waiting)
             self._waiting.clear()
             return rest
+
+
+class Pace:
+    """How many operations to claim at once: as many as the last batch's pace would do ``within_s`` (seconds), at most
+    ``most``. Long ones are claimed one by one then, instead of being claimed and handed back."""
+
+    def __init__(self, most: int, within_s: float) -> None:
+        self._most, self._within_s = most, within_s
+        self.size = min(most, _FIRST_BATCH)
+
+    def note(self, batch: Batch, seconds: float) -> None:
+        """``batch`` has ended after so long."""
+        fits = int(self._within_s * batch.begun / max(seconds, 0.001))
+        if batch.begun:
+            self.size = max(1, min(self._most, fits))
 
 
 class Costs:

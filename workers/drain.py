@@ -38,23 +38,27 @@ class Drain:
         first full batch wakes another process, which may find the same; and whoever ends while rows may be left does.
         """
         deadline = time.monotonic() + self._settings.drain_budget_s
-        size = self._settings.claim_batch
-        named = [i for i in dict.fromkeys(ids) if is_valid_id(i)][:size]
+
+        def over() -> bool:
+            return self._stopping() or time.monotonic() > deadline
+
+        named = [i for i in dict.fromkeys(ids) if is_valid_id(i)][: self._executor.pace.size]
         if named:
-            self._executor.run_batch(named)
+            self._executor.run_batch(named, over)
         misses, woken = 0, False
         while misses < _MISSES:
+            size = self._executor.pace.size
             due = self._due(size if not misses else size * _WINDOW)
             if not due:
                 return
-            over = self._stopping() or time.monotonic() > deadline
-            if over or (len(due) >= size and not woken):
+            ends = over()
+            if ends or (len(due) >= size and not woken):
                 self._wake()
                 woken = True
-            if over:
+            if ends:
                 return
             chosen = due if not misses else random.sample(due, min(size, len(due)))
-            misses = 0 if self._executor.run_batch(chosen) else misses + 1
+            misses = 0 if self._executor.run_batch(chosen, over) else misses + 1
 
     def _due(self, limit: int) -> list[str]:
         with self._store.read() as connection:

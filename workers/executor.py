@@ -19,7 +19,7 @@ from staging.storage import due, operations
 from staging.storage.unit_of_work import QueueStore, UnitOfWork
 from workers.admission import Admission
 from workers.attempt import Attempt
-from workers.batch import Batch, Costs, Watcher
+from workers.batch import Batch, Costs, Pace, Watcher
 from workers.group import GroupRun
 from workers.holder import new_token
 from workers.outcomes import Done, failed, interrupted, refused
@@ -30,7 +30,8 @@ log = logging.getLogger(__name__)
 
 
 class Executor:
-    """``time_limit``: exception classes by which the pool says that the task's soft limit is over."""
+    """``time_limit``: exception classes by which the pool says that the task's soft limit is over. ``pace``: how many
+    to ask it for at once."""
 
     def __init__(
         self,
@@ -47,12 +48,16 @@ class Executor:
         self._attempt, self._costs = Attempt(adapter, settings), Costs()
         # On SQLite the one that runs long has the only write lock: others would gain nothing by going back.
         one_writer = settings.database_url.startswith("sqlite")
+        self.pace = Pace(settings.claim_batch, settings.hand_back_after_s)
         self._watcher = Watcher(None if one_writer else settings.hand_back_after_s, self._release)
 
-    def run_batch(self, ids: Sequence[str]) -> int:
-        """Claim and execute what is due among ``ids``; returns how many were claimed."""
+    def run_batch(self, ids: Sequence[str], over: Callable[[], bool] = lambda: False) -> int:
+        """Claim and execute what is due among ``ids``; returns how many were claimed.
+
+        Once ``over`` says so, what has not begun goes back: the pool's time limit is for all of them together.
+        """
         failpoints.reached("W2", *ids)
-        claimed = self._claim_and_run(ids)
+        claimed = self._claim_and_run(ids, over)
         if claimed == len(ids):
             return claimed
         # What is left was taken by others, comes from foreign SQL, or has been tried before.
@@ -61,21 +66,24 @@ class Executor:
         foreign = [d.id for d in left if d.seq == 0]
         if foreign:
             self._admission.admit(foreign)
-            claimed += self._claim_and_run([d.id for d in left if d.attempt == 0])
+            claimed += self._claim_and_run([d.id for d in left if d.attempt == 0], over)
         # Whoever has been tried before may be what killed its worker: alone, it burns no neighbour's attempts.
         for again in (d.id for d in left if d.attempt > 0):
-            claimed += self._claim_and_run([again])
+            claimed += self._claim_and_run([again], over)
         return claimed
 
-    def _claim_and_run(self, ids: Sequence[str]) -> int:
+    def _claim_and_run(self, ids: Sequence[str], over: Callable[[], bool]) -> int:
+        if over():
+            return 0
         claimed = self._claim(ids)
         if not claimed:
             return 0
-        batch, claimed_at = Batch(claimed), time.monotonic()
+        batch, begun_at = Batch(claimed), time.monotonic()
+        claimed_at = begun_at
         self._watcher.watch(batch)
         unbegun: list[Operation] = []
         try:
-            while (operation := batch.take()) is not None:
+            while not over() and (operation := batch.take()) is not None:
                 unbegun = [operation]
                 if time.monotonic() - claimed_at > self._settings.lease_s / 3:
                     self._renew([operation, *batch.waiting()])
@@ -86,11 +94,13 @@ class Executor:
                     self._run_group(group, batch)
                 else:
                     self._run(operation)
+            self._release(batch.take_rest())
         except BaseException:
             self._release([*unbegun, *batch.take_rest()])
             raise
         finally:
             self._watcher.done()
+            self.pace.note(batch, time.monotonic() - begun_at)
         return len(claimed)
 
     def _claim(self, ids: Sequence[str]) -> list[Operation]:

@@ -1,4 +1,4 @@
-"""Told to stop, a worker finishes the batch it has claimed and takes up no other.
+"""Told to stop, a worker finishes the operation it is at, hands back the rest of its batch and takes up no other.
 
 Celery's warm shutdown waits for running tasks, and a task goes on draining for ``drain_budget_s``. The pool's children
 do not hear of the shutdown; they share this one byte with the process that does (``workers.app``), by fork.

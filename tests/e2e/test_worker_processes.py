@@ -47,8 +47,7 @@ def test_told_to_stop_it_finishes_what_it_began_and_leaves_the_rest_untouched(
     assert first.wait_exit(15) == 0
     codes = world.oracle.codes()
     assert set(codes) == {C.EXECUTED, C.SUBMITTED}
-    in_hand = world.settings.worker_concurrency * world.settings.claim_batch
-    assert codes[C.EXECUTED] - done_before <= 2 * in_hand, "what was in hand, and what was claimed just then"
+    assert codes[C.EXECUTED] - done_before < 5, "what was under way, and what ended while we looked"
     start_mortal_worker(world.env, name="second")
     start_beat(world.env)
     wait_for_the_end(world)
