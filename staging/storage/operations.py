@@ -348,10 +348,8 @@ def take_over(connection: Connection, operation: Operation, new_token: str, leas
     return connection.execute(statement).rowcount == 1
 
 
-_INSERT = insert(op_queue).values(
-    tConfirmDate=db_now(),
-    tExpireAt=db_now_plus(bindparam("expires_in_s", type_=Float)),  # in NULL seconds: never
-)
+_INSERT = insert(op_queue).values(tConfirmDate=db_now())
+_INSERT_EXPIRING = _INSERT.values(tExpireAt=db_now_plus(bindparam("expires_in_s", type_=Float)))
 
 
 def insert_confirmed(
@@ -363,7 +361,11 @@ def insert_confirmed(
     for step, operation in enumerate(new, start=1):
         transition(Verb.SUBMIT, None, operation.code)
         try:
-            connection.execute(_INSERT, _new_row(operation, step))
+            if operation.expires_in_s is None:
+                connection.execute(_INSERT, _new_row(operation, step))
+            else:
+                expiry = {"expires_in_s": operation.expires_in_s}
+                connection.execute(_INSERT_EXPIRING, _new_row(operation, step) | expiry)
         except IntegrityError as error:
             if classify_db_error(error) is DbFailure.UNIQUE:
                 raise KeyTaken(operation.idempotency_key) from error
@@ -394,7 +396,6 @@ def _new_row(o: NewOperation, step: int) -> dict[str, Any]:
         "bAutoExecute": int(o.auto_execute),
         "sStatus": o.code.status.value,
         "iStatusCode": int(o.code),
-        "expires_in_s": o.expires_in_s,
         "tNotBefore": o.not_before,
         "sIdempotencyKey": o.idempotency_key,
         "sPayloadHash": o.payload_hash,
