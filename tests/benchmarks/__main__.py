@@ -1,6 +1,6 @@
 """``python -m tests.benchmarks`` (``make bench ARGS="…"``): measure, print tables, write them to artifacts/benchmarks.
 
---measure throughput,latency     what to measure (also: confirm, growth, endurance); default: throughput and latency
+--measure throughput,latency     what to measure (also: confirm, nodes, growth, endurance); default: these two
 --only opstage,bare              arms by name or beginning; the reference comes along
 --keep                           also write to tests/benchmarks/results, which is committed
 """
@@ -10,11 +10,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.benchmarks import confirm, endurance, growth, latency, report, throughput
+from tests.benchmarks import confirm, endurance, growth, latency, nodes, report, throughput
 from tests.benchmarks.arms import REFERENCE, chosen
 from tests.benchmarks.servers import bench
 
-_MEASURES = ("throughput", "latency", "confirm", "growth", "endurance")
+_MEASURES = ("throughput", "latency", "confirm", "nodes", "growth", "endurance")
 
 
 def main(arguments: list[str]) -> None:
@@ -54,6 +54,11 @@ def main(arguments: list[str]) -> None:
             table = report.confirm_table(confirms)
             found = {"confirm": confirms, "settings": settings}
             _show(table, report.save(f"confirm{suffix}", found, [table], keep=options.keep))
+        if "nodes" in wanted:
+            scaled = nodes.measure(place, (1, 2, 3, 4), n=options.n, settings=settings)
+            table = report.nodes_table(scaled)
+            found = {"nodes": scaled, "settings": settings}
+            _show(table, report.save(f"nodes{suffix}", found, [table], keep=options.keep))
         if "endurance" in wanted:
             tenths = endurance.measure(place, n=options.n, settings=settings)
             table = report.endurance_table(tenths)

@@ -20,6 +20,7 @@ from tests.benchmarks.confirm import Confirms
 from tests.benchmarks.endurance import Tenth
 from tests.benchmarks.growth import Grown
 from tests.benchmarks.latency import Latency
+from tests.benchmarks.nodes import Scaled
 from tests.benchmarks.throughput import Summary
 from tests.support.private import private_postgres_bin
 from tests.support.processes import ROOT
@@ -69,6 +70,15 @@ def growth_table(rows: Sequence[Grown]) -> str:
 def endurance_table(rows: Sequence[Tenth]) -> str:
     head = "| operations done | op/s | worker memory MB | finding due rows ms |\n|---|---|---|---|"
     lines = (f"| {r.done:,} | {r.ops_per_s:.0f} | {r.memory_mb:.0f} | {r.due_ms:.2f} |" for r in rows)
+    return "\n".join([head, *lines])
+
+
+def nodes_table(rows: Sequence[Scaled]) -> str:
+    head = "| hosts, a worker process each | op/s | × one host | CPU ms/op, worker + database |\n|---|---|---|---|"
+    lines = (
+        f"| {r.hosts} | {r.ops_per_s:.0f} | {r.ratio:.2f} | {r.worker_cpu_ms:.2f} + {r.database_cpu_ms:.2f} |"
+        for r in rows
+    )
     return "\n".join([head, *lines])
 
 

@@ -43,7 +43,7 @@ LIMITS = {
     "OPSTAGE_HARD_TIME_LIMIT_S": "33",
     "OPSTAGE_GRACE_S": "1",
     "OPSTAGE_LEASE_S": "36",
-    "OPSTAGE_HAND_BACK_AFTER_S": "20",  # a batch stays together until its leases are renewed
+    "OPSTAGE_HAND_BACK_AFTER_S": "300",  # a batch is claimed whole and stays together until its leases are renewed
     "OPSTAGE_SWEEP_INTERVAL_S": "0.4",
     "OPSTAGE_ANNOUNCE_AFTER_S": "0.3",
     "OPSTAGE_BACKOFF_BASE_S": "0.02",
