@@ -102,8 +102,10 @@ class Run:
         return "one effect" if self.effects == 1 else f"ended with {self.code}, no effect"
 
 
-def absent(window: str, signal: str, place: Place) -> str:
-    """Why there is no such cell; empty where there is."""
+def absent(window: str, signal: str, place: Place, *, batch: bool = False) -> str:
+    """Why there is no such cell; empty where there is. ``batch``: its operations share a commit where they can."""
+    if window == "W11" and batch and place.shared:
+        return "what shares a commit does not wait for its turn: no lease is renewed"
     if window == "W9" and place.shared:
         return "status and effect are one commit: what follows it is W8"
     if signal == "kill-main" and (window in CLIENT or window == "W14"):

@@ -23,10 +23,10 @@ def write(folder: Path, runs: Sequence[Run], selection: Selection, seconds: floa
     (folder / "crash-matrix.md").write_text(text, encoding="utf-8")
     rows = [{**asdict(run), "place": str(run.place), "verdict": run.verdict} for run in runs]
     missing = [
-        {"window": w, "signal": s, "place": str(p), "reason": absent(w, s, p)}
+        {"window": w, "signal": s, "place": str(p), "reason": absent(w, s, p, batch=selection.batch)}
         for p, s in selection.places()
         for w in selection.windows
-        if absent(w, s, p)
+        if absent(w, s, p, batch=selection.batch)
     ]
     data = {"seconds": round(seconds), "runs": rows, "absent": missing, "settings": selection.settings}
     (folder / "crash-matrix.json").write_text(
@@ -69,14 +69,21 @@ def _tables(runs: Sequence[Run], selection: Selection) -> list[str]:
         ]
         lines.append("|---" * (1 + len(selection.signals)) + "|")
         for window in selection.windows:
-            cells = [_cell(runs, window, signal, place, reasons) for signal in selection.signals]
+            cells = [_cell(runs, selection, window, signal, place, reasons) for signal in selection.signals]
             lines.append(f"| {window} {WINDOWS[window]} | " + " | ".join(cells) + " |")
     lines += [""] + [f"n/a {number}: {reason}." for reason, number in reasons.items()]
     return lines
 
 
-def _cell(runs: Sequence[Run], window: str, signal: str, place: Place, reasons: dict[str, int]) -> str:
-    reason = absent(window, signal, place)
+def _cell(
+    runs: Sequence[Run],
+    selection: Selection,
+    window: str,
+    signal: str,
+    place: Place,
+    reasons: dict[str, int],
+) -> str:
+    reason = absent(window, signal, place, batch=selection.batch)
     if reason:
         return f"n/a {reasons.setdefault(reason, len(reasons) + 1)}"
     here = [r for r in runs if (r.window, r.signal, r.place) == (window, signal, place) and not r.missed]

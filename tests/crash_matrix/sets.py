@@ -66,7 +66,7 @@ def _play(stand: Stand, played: Round) -> None:
 
 def _rounds(place: Place, signal: str, selection: Selection, stand: Stand) -> Iterator[Round]:
     for window, _ in product(selection.windows, range(selection.repeat)):
-        if not absent(window, signal, place):
+        if not absent(window, signal, place, batch=selection.batch):
             runs = [Run(window, signal, place, operation) for operation in selection.operations]
             yield Round(stand, runs, selection.batch)
 

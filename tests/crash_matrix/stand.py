@@ -124,6 +124,8 @@ def open_stand(
     with open_folder() as folder, EmbeddedRedis(folder / "redis") as redis:
         files = Path(folder / "files")
         files.mkdir()
+        if batch:
+            settings = {"OPSTAGE_GROUP_COMMIT_S": "60", **(settings or {})}
         with matrix_world(place, redis.url, files, settings) as world:
             watch = Watch(files / "watch")
             held = {**world.env, "OPSTAGE_FAILPOINT_HOLD": str(watch.folder)}

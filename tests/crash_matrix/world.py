@@ -38,12 +38,13 @@ from workers.erp.demo.setup import set_up
 LIMITS = {
     "OPSTAGE_LOCK_TIMEOUT_S": "0.5",
     "OPSTAGE_STATEMENT_TIMEOUT_S": "5",
-    "OPSTAGE_DRAIN_BUDGET_S": "2",
+    "OPSTAGE_DRAIN_BUDGET_S": "20",  # above a third of the lease: a batch goes on until its leases are renewed
     "OPSTAGE_SOFT_TIME_LIMIT_S": "30",
     "OPSTAGE_HARD_TIME_LIMIT_S": "33",
     "OPSTAGE_GRACE_S": "1",
     "OPSTAGE_LEASE_S": "36",
     "OPSTAGE_HAND_BACK_AFTER_S": "300",  # a batch is claimed whole and stays together until its leases are renewed
+    "OPSTAGE_GROUP_COMMIT_S": "0",  # an operation dies alone; see ``Selection.batch``
     "OPSTAGE_SWEEP_INTERVAL_S": "0.4",
     "OPSTAGE_ANNOUNCE_AFTER_S": "0.3",
     "OPSTAGE_BACKOFF_BASE_S": "0.02",
