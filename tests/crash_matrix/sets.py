@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import product
 
 from tests.crash_matrix.cells import Place, Run, Selection, absent
 from tests.crash_matrix.rounds import Round
 from tests.crash_matrix.stand import Stand, open_stand
+from tests.crash_matrix.world import LONG_TASKS
 
 log = logging.getLogger(__name__)
 _STOP_S = 60.0
@@ -20,12 +22,21 @@ def run_set(
     place: Place, signal: str, selection: Selection, tell: Callable[[str], None] = log.info
 ) -> list[Run]:
     """All selected windows at one place under one signal, one after the other; every run has its verdict."""
-    runs: list[Run] = []
     begun = time.monotonic()
 
     def say(what: str) -> None:
         tell(f"{time.monotonic() - begun:6.1f} s  {place}, {signal}, {what}")
 
+    renewal = tuple(w for w in selection.windows if w == "W11")
+    long = replace(selection, windows=renewal, settings=selection.settings | LONG_TASKS)
+    short = replace(selection, windows=tuple(w for w in selection.windows if w not in renewal))
+    return [*_run_stand(place, signal, short, say), *_run_stand(place, signal, long, say)]
+
+
+def _run_stand(place: Place, signal: str, selection: Selection, say: Callable[[str], None]) -> list[Run]:
+    runs: list[Run] = []
+    if all(absent(w, signal, place, batch=selection.batch) for w in selection.windows):
+        return runs
     with open_stand(place, signal, selection.settings, batch=selection.batch) as stand:
         say("ready")
         for played in _rounds(place, signal, selection, stand):

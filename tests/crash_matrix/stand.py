@@ -22,7 +22,7 @@ from tests.support.waiting import wait_until
 # A killed child's task keeps its slot for ten seconds (Celery's lost_worker_timeout): room for several rounds of them.
 _CHILDREN = {"kill": 24}
 _CHILDREN_ELSE = 10
-_DEAD_S = 20.0
+_DEAD_S = 40.0
 _STOPPED_S = 1.5  # how long the others get, at most, to go on without who is stopped
 
 
