@@ -58,9 +58,9 @@ class Attempt:
     def apply(self, tx: ErpTransaction, operation: Operation, execution: Execution) -> Done:
         """Ledger row first: a twin waits there, then gets the first result (201). Raises ``LeaseLost`` for a fenced
         attempt, and what the adapter raises."""
-        ledger, tenant, row = self._adapter.ledger, operation.tenant, _ledger_row(operation)
+        ledger, tenant, key = self._adapter.ledger, operation.tenant, operation.idempotency_key
         entry = ledger.insert_first(
-            tx.connection, tenant, row.key, row.op_id, row.command_type, row.payload_hash
+            tx.connection, tenant, key, operation.id, operation.command_type, operation.payload_hash
         )
         if entry is not None:
             return from_ledger(operation, entry)
@@ -71,7 +71,7 @@ class Attempt:
         ):
             raise LeaseLost(operation.id)
         outcome = self._adapter.apply(tx, execution)
-        ledger.store_result(tx.connection, tenant, row.key, ledger_result(outcome))
+        ledger.store_result(tx.connection, tenant, key, ledger_result(outcome))
         return succeeded(operation, outcome)
 
     def apply_all(

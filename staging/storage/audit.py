@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from staging.domain.canonical import canonical_json, payload_hash
 from staging.domain.identity import Actor, Tenant
-from staging.storage.dialect import db_now, is_mysql
+from staging.storage.dialect import db_now, is_mysql, one_or_many
 from staging.storage.tables import audit_head, audit_log
 from staging.storage.upsert import insert_if_absent
 
@@ -113,7 +113,7 @@ def _append_chain(connection: Connection, chain: str, entries: Sequence[AuditEnt
         }
         previous = row["sHash"] = entry_hash(row)
         rows.append(row)
-    connection.execute(_APPEND, rows if len(rows) > 1 else rows[0])
+    connection.execute(_APPEND, one_or_many(rows))
     connection.execute(_NEW_HEAD, {"chain": chain, "hash": previous})
     return at
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any, TypeAlias
@@ -266,3 +267,9 @@ def _now_plus_mysql(element: db_now_plus, compiler: SQLCompiler, **kw: Any) -> s
 def _now_plus_sqlite(element: db_now_plus, compiler: SQLCompiler, **kw: Any) -> str:
     seconds = f"printf('%+.3f seconds', {_inner(element, compiler, **kw)})"
     return f"({_SQLITE_NOW.format(', ' + seconds)})"
+
+
+def one_or_many(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | Sequence[Mapping[str, Any]]:
+    """``rows`` (at least one) as parameters of ``execute``: a single one not as a list, for which drivers have a slower
+    way (psycopg a pipeline of its own)."""
+    return rows if len(rows) > 1 else rows[0]

@@ -23,6 +23,7 @@ _SQL_MODE = "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO
 _RECYCLE_S = (
     280  # below the usual idle cut of firewalls and proxies, so that a pooled connection is not found dead
 )
+_POSTGRESQL_READ: dict[str, Any] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 _SNAPSHOT_READ = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
 
@@ -90,10 +91,9 @@ def open_connection(engine: Engine) -> Iterator[Connection]:
 def read_connection(engine: Engine) -> Iterator[Connection]:
     """A connection whose transaction sees one snapshot and cannot write (the database refuses)."""
     with open_connection(engine) as connection:
-        options: dict[str, Any] = {_READ_ONLY: True}
-        if engine.dialect.name == "postgresql":  # said by its BEGIN, without a round trip
-            options |= {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
-        yield connection.execution_options(**options)
+        # PostgreSQL is told by its BEGIN, without a round trip; the others by ``_on_begin``.
+        on_postgresql = engine.dialect.name == "postgresql"
+        yield connection.execution_options(**(_POSTGRESQL_READ if on_postgresql else {_READ_ONLY: True}))
         # Not left to a rollback: with one psycopg throws the connection's prepared statements away.
         connection.commit()
 
@@ -117,7 +117,7 @@ def _on_begin(connection: Connection) -> None:
         connection.exec_driver_sql(f"PRAGMA query_only={int(read_only)}")
         # A deferred transaction that turns to writing fails at once, whatever busy_timeout says (RELIABILITY B14).
         connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
-    elif read_only and connection.dialect.name != "postgresql":
+    elif read_only:
         connection.exec_driver_sql(_SNAPSHOT_READ)
 
 

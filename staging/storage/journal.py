@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, Connection, Insert, and_, bindparam, insert, select
+from sqlalchemy import BindParameter, Connection, and_, bindparam, insert, select
 
 from staging.contracts.event import OperationEvent
 from staging.domain.identity import Actor, ActorKind
 from staging.domain.lifecycle import Verb
 from staging.domain.operation import Operation, Told, event_payload
-from staging.storage.dialect import db_now
+from staging.storage.dialect import db_now, one_or_many
 from staging.storage.rows import base_select, to_operation
 from staging.storage.tables import op_event, op_event_archive, op_queue
 
@@ -22,24 +22,20 @@ _SYSTEM = ActorKind.SYSTEM.value
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 
 
-def _record(message: ColumnElement[Any]) -> Insert:
-    """The event copies seq, status and code from the row just written: the two cannot disagree."""
-    values: dict[str, Any] = {
-        "sOpId": q.sId,
-        "iSeq": q.iSeq,
-        "sVerb": bindparam("verb", type_=e.sVerb.type),
-        "sStatus": q.sStatus,
-        "iStatusCode": q.iStatusCode,
-        "iAttempt": q.iAttempt,
-        "sMessage": message,
-        "sActor": bindparam("actor", type_=e.sActor.type),
-        "sActorKind": bindparam("kind", type_=e.sActorKind.type),
-        "tCreateDate": db_now(),
-    }
-    return insert(op_event).from_select(list(values), select(*values.values()).where(q.sId.in_(_IDS)))
-
-
-_RECORD = _record(bindparam("message", type_=e.sMessage.type))
+# The event copies seq, status and code from the row just written: the two cannot disagree.
+_FROM_ROW: dict[str, Any] = {
+    "sOpId": q.sId,
+    "iSeq": q.iSeq,
+    "sVerb": bindparam("verb", type_=e.sVerb.type),
+    "sStatus": q.sStatus,
+    "iStatusCode": q.iStatusCode,
+    "iAttempt": q.iAttempt,
+    "sMessage": bindparam("message", type_=e.sMessage.type),
+    "sActor": bindparam("actor", type_=e.sActor.type),
+    "sActorKind": bindparam("kind", type_=e.sActorKind.type),
+    "tCreateDate": db_now(),
+}
+_RECORD = insert(op_event).from_select(list(_FROM_ROW), select(*_FROM_ROW.values()).where(q.sId.in_(_IDS)))
 _RECORD_ROWS = insert(op_event)
 
 
@@ -104,7 +100,7 @@ def record_as_read(
         for o, message in zip(moved, messages or [""] * len(moved), strict=True)
     ]
     if rows:
-        connection.execute(_RECORD_ROWS, rows if len(rows) > 1 else rows[0])
+        connection.execute(_RECORD_ROWS, one_or_many(rows))
     return [_told(o, at) for o in moved]
 
 

@@ -35,7 +35,7 @@ from staging.domain.lifecycle import Verb, transition
 from staging.domain.operation import NewOperation, Operation, Told
 from staging.storage import journal
 from staging.storage.dberrors import DbFailure, classify_db_error
-from staging.storage.dialect import db_now, db_now_plus
+from staging.storage.dialect import db_now, db_now_plus, one_or_many
 from staging.storage.due import IS_DUE
 from staging.storage.rows import base_select, code_in, code_is, to_operation
 from staging.storage.tables import op_dependency, op_queue
@@ -258,8 +258,8 @@ _FINISH = (
         q.sStatus == Status.PENDING.value,
         code_is(StatusCode.RUNNING),
         q.sLeaseToken == bindparam("token"),
-        q.iSeq
-        == bindparam("seq"),  # the token alone would do; thus what ``End.ended`` says is what is written
+        # The token alone would do; thus what ``End.ended`` says is what is written.
+        q.iSeq == bindparam("seq"),
     )
     .values(
         {
@@ -288,7 +288,7 @@ def finish(connection: Connection, ends: Sequence[End]) -> bool:
         row: dict[str, Any] = {"id": held.id, "token": held.lease_token, "seq": held.seq}
         row |= {"to_status": end.code.status.value, "to_code": int(end.code)}
         rows.append(row | {f"to_{column.name}": end.columns[column.name] for column in _END_COLUMNS})
-    return connection.execute(_FINISH, rows if len(rows) > 1 else rows[0]).rowcount == len(ends)
+    return connection.execute(_FINISH, one_or_many(rows)).rowcount == len(ends)
 
 
 def record_ends(connection: Connection, ends: Sequence[End], at: datetime) -> list[Told]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,14 +12,13 @@ from sqlalchemy import select
 from staging.contracts.status import StatusCode as C
 from staging.storage.engine import read_connection
 from staging.storage.tables import audit_log
+from tests.e2e.test_worker_processes import StartBeat, wait_for_the_end
 from tests.support.hosts import HostWorker, require_hosts
-from tests.support.processes import BeatProcess
 from tests.support.waiting import wait_until
 from tests.support.world import World
 from tests.support.world_fixtures import MakeWorld
 from workers.holder import is_dead
 
-StartBeat = Callable[[Mapping[str, str]], BeatProcess]
 StartHost = Callable[[World, str], HostWorker]
 
 
@@ -39,10 +38,6 @@ def start_host(tmp_path: Path) -> Iterator[StartHost]:
             worker.kill_all()
 
 
-def ended(world: World) -> bool:
-    return world.oracle.pending() == 0
-
-
 def executed_by(world: World) -> Counter[str]:
     """Host → operations, by the audit log."""
     entries = select(audit_log.c.sActor).where(audit_log.c.sAction == "execute")
@@ -59,7 +54,7 @@ def test_hosts_share_a_backlog_and_each_operation_is_executed_by_one_of_them(
     for _ in range(90):
         world.stage({"do": "write"}, {"do": "sleep", "ms": 20})
     start_beat(world.env)
-    wait_until(lambda: ended(world), 60, "everything comes to an end")
+    wait_for_the_end(world, 60)
     assert world.oracle.verdict().require_sound().codes == {200: 90}
     by = executed_by(world)
     assert (set(by), by.total()) == ({"node-1", "node-2", "node-3"}, 90)
@@ -81,7 +76,7 @@ def test_a_host_that_is_gone_is_not_taken_for_dead_and_its_operation_runs_once_t
     start_host(world, "node-2")
     start_beat(world.env)
     world.lapse(op_id)
-    wait_until(lambda: ended(world), 60, "it comes to its end")
+    wait_for_the_end(world, 60)
     assert world.oracle.verdict().require_sound().codes == {200: 1}
     assert executed_by(world) == {"node-2": 1}
     assert world.read(op_id).attempt == 2

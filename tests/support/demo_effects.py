@@ -18,9 +18,8 @@ from workers.erp import demo
 from workers.erp.demo.native import DemoAdapter
 from workers.erp.forms import load_catalogue
 
-ALL_QUICK = (
-    "EFFECTS_ALL_QUICK"  # set: a worker takes every operation for a quick one, without having seen any
-)
+# Set in its environment, a worker takes every operation for a quick one, without having seen any.
+ALL_QUICK = "EFFECTS_ALL_QUICK"
 _CATALOGUE = load_catalogue(demo.FORMS)  # once for all children of a worker
 
 

@@ -22,7 +22,7 @@ from sqlalchemy.sql.dml import Insert
 from staging.domain.canonical import decimal_text
 from staging.domain.identity import Tenant
 from staging.domain.ports import LedgerEntry, LedgerRow
-from staging.storage.dialect import is_mysql
+from staging.storage.dialect import is_mysql, one_or_many
 from workers.erp.tables import op_fence, op_ledger
 
 _DUPLICATE_KEY = 1062
@@ -141,7 +141,7 @@ class SqlLedger:
         rows = [{**_key(tenant, key), "result": _text(result)} for key, result in results.items()]
         if not rows:
             return
-        if connection.execute(_RESULT, rows if len(rows) > 1 else rows[0]).rowcount != len(rows):
+        if connection.execute(_RESULT, one_or_many(rows)).rowcount != len(rows):
             raise RuntimeError(f"a ledger row of {sorted(results)} is gone; nothing may be committed")
 
     def lookup(self, connection: Connection, tenant: Tenant, key: str) -> LedgerEntry | None:
