@@ -15,7 +15,7 @@ from staging.domain.operation import Operation, Told
 from staging.domain.ports import ErpAdapter
 from staging.services.tell import Teller
 from staging.settings import Settings
-from staging.storage import due, operations
+from staging.storage import claims, due
 from staging.storage.unit_of_work import QueueStore, UnitOfWork
 from workers.admission import Admission
 from workers.attempt import Attempt
@@ -105,7 +105,7 @@ class Executor:
 
     def _claim(self, ids: Sequence[str]) -> list[Operation]:
         def work(unit: UnitOfWork) -> list[Operation]:
-            claimed, told = operations.claim(unit.connection, ids, new_token(), self._settings.lease_s)
+            claimed, told = claims.claim(unit.connection, ids, new_token(), self._settings.lease_s)
             unit.tell(told)
             failpoints.reached("W3", *(o.id for o in claimed))
             return claimed
@@ -120,7 +120,7 @@ class Executor:
 
         def work(unit: UnitOfWork) -> int:
             failpoints.reached("W11", *(o.id for o in rest))
-            return operations.renew(unit.connection, [o.id for o in rest], token, self._settings.lease_s)
+            return claims.renew(unit.connection, [o.id for o in rest], token, self._settings.lease_s)
 
         held, _ = self._store.transact(work)
         if held != len(rest):
@@ -216,7 +216,7 @@ class Executor:
         """Separate databases: is the lease still ours, just before the ERP's commit? What comes between the two is
         caught by the fence and the ledger's row lock."""
         with self._store.read() as connection:
-            return operations.is_held(connection, operation.id, operation.lease_token or "")
+            return claims.is_held(connection, operation.id, operation.lease_token or "")
 
     def _broke(self, operation: Operation, error: BaseException, in_commit: bool) -> None:
         if in_commit:

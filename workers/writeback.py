@@ -11,7 +11,7 @@ from staging.domain.lifecycle import Verb
 from staging.domain.operation import Operation
 from staging.domain.retry import backoff_s
 from staging.settings import Settings
-from staging.storage import audit, operations
+from staging.storage import audit, claims, operations
 from staging.storage.dialect import db_now, db_now_plus
 from staging.storage.unit_of_work import UnitOfWork
 from workers.outcomes import Done
@@ -30,12 +30,12 @@ def write_back(unit: UnitOfWork, operation: Operation, done: Done) -> None:
 
 def write_back_all(unit: UnitOfWork, ends: Sequence[tuple[Operation, Done]]) -> None:
     """``write_back`` of several in a few statements. Raises ``LeaseLost`` where one of them is held no more."""
-    rows = [operations.End(o, done.code, _columns(done)) for o, done in ends]
-    if not operations.finish(unit.connection, rows):
+    rows = [claims.End(o, done.code, _columns(done)) for o, done in ends]
+    if not claims.finish(unit.connection, rows):
         raise LeaseLost(", ".join(o.id for o, _ in ends))
     at = audit.append(unit.connection, [_entry(o, done) for o, done in ends])
     if at is not None:
-        unit.tell(operations.record_ends(unit.connection, rows, at))
+        unit.tell(claims.record_ends(unit.connection, rows, at))
 
 
 def resolve(unit: UnitOfWork, operation: Operation, done: Done) -> None:

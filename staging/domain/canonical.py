@@ -15,12 +15,13 @@ cannot be written exactly (naive datetime, lone surrogate, keys equal after NFC,
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from json.encoder import encode_basestring as _quoted
+from operator import itemgetter
 from typing import Any
 
 MAX_DEPTH = 100
@@ -29,7 +30,6 @@ MAX_NUMBER_LENGTH = 1000  # characters of plain digits; guards against Decimal("
 # A longer run of combining marks is no writing of any language (Unicode's stream-safe text format says 30), and
 # unicodedata.normalize sorts such a run in quadratic time: 240 kB of them took 39 s.
 _MARKS = re.compile(rb"[^\0]{31}")
-_TEXT = json.JSONEncoder(ensure_ascii=False)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -42,7 +42,17 @@ def canonical_json(value: Any) -> str:
 
 def payload_hash(value: Any) -> str:
     """Return ``"sha256:"`` and 64 hex digits over the canonical text of ``value``."""
-    return "sha256:" + hashlib.sha256(canonical_json(value).encode()).hexdigest()
+    return _hash(canonical_json(value))
+
+
+def hashes_to(text: str, expected: str) -> bool:
+    """True if ``text`` is canonical and ``expected`` its ``payload_hash``; False says nothing of the value in it."""
+    return _hash(text) == expected
+
+
+def _hash(text: str) -> str:
+    # What cannot be text (an altered row may hold it) has a hash, too: another one.
+    return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 fingerprint = payload_hash  # the same function, by the name used for pins and target versions
@@ -80,6 +90,9 @@ def utc_text(value: datetime) -> str:
 
 
 def _write(value: Any, depth: int, write: Callable[[str], None]) -> None:
+    if type(value) is str:  # most are: for speed
+        write(_quoted(value if value.isascii() else nfc(value)))
+        return
     if depth > MAX_DEPTH:
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, Mapping):
@@ -108,7 +121,7 @@ def _sorted(value: Mapping[Any, Any]) -> list[tuple[str, Any]]:
         if name in items:
             raise ValueError(f"two keys are both {name!r} in NFC")
         items[name] = item
-    return sorted(items.items(), key=lambda pair: pair[0])
+    return sorted(items.items(), key=itemgetter(0))
 
 
 def _scalar(value: Any) -> str:
@@ -134,7 +147,3 @@ def _scalar(value: Any) -> str:
         f"{type(value).__name__} has no canonical form"
         + (": use Decimal" if isinstance(value, float) else "")
     )
-
-
-def _quoted(text: str) -> str:
-    return _TEXT.encode(str.__str__(text))

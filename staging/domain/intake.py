@@ -74,13 +74,16 @@ def require_object(value: Any) -> dict[str, Any]:
     raise _invalid("an object {…} is expected", "应为对象{…}")
 
 
-def dump_json(value: Any) -> str:
+def dump_json(value: Any, *, by_key: bool = False) -> str:
     """JSON text for storage: decimals as exact strings (``"1.50"``), dates as ISO text, integers in all their digits.
 
-    ``load_json`` gives JSON-ready values back exactly, so a hash taken before storing still holds. ``TypeError`` for
-    a float or a type JSON has not; ``ValueError`` for a lone surrogate.
+    ``load_json`` gives JSON-ready values back exactly, so a hash taken before storing still holds. ``by_key``: keys
+    sorted, which of most values makes the canonical text (``hashes_to``). ``TypeError`` for a float or a type JSON has
+    not; ``ValueError`` for a lone surrogate.
     """
-    text = json.dumps(_plain(value, int), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(
+        _plain(value, int), ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=by_key
+    )
     if _SURROGATE.search(text):
         raise ValueError("a lone surrogate is not text")
     return text

@@ -131,7 +131,7 @@ class ConfirmService:
                 module_id=route.module_id,
                 target_table=route.target_table,
                 target_bill_id=prepared.target_bill_id,
-                payload_json=dump_json(prepared.payload),
+                payload_json=dump_json(prepared.payload, by_key=True),
                 source_ref_json=None if prepared.source_ref is None else dump_json(prepared.source_ref),
                 auto_execute=route.auto_execute,
                 needs_approval=route.requires_approval,

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, select, update
 
 from staging.domain.canonical import canonical_json, payload_hash
 from staging.domain.identity import Actor, Tenant
-from staging.storage.dialect import db_now, is_mysql, one_or_many
+from staging.storage.bulk import insert_rows
+from staging.storage.dialect import db_now, is_mysql
 from staging.storage.tables import audit_head, audit_log
 from staging.storage.upsert import insert_if_absent
 
@@ -59,7 +60,6 @@ _LOCK = update(audit_head).where(h.sChain == bindparam("chain")).values(iSeq=h.i
 _READ = (h.iSeq, h.sHash, db_now().label("now"))
 _HEAD = select(*_READ).where(h.sChain == bindparam("chain"))
 _LOCK_AND_READ = _LOCK.returning(*_READ)
-_APPEND = insert(audit_log)
 _NEW_HEAD = update(audit_head).where(h.sChain == bindparam("chain")).values(sHash=bindparam("hash"))
 
 
@@ -113,7 +113,7 @@ def _append_chain(connection: Connection, chain: str, entries: Sequence[AuditEnt
         }
         previous = row["sHash"] = entry_hash(row)
         rows.append(row)
-    connection.execute(_APPEND, one_or_many(rows))
+    insert_rows(connection, audit_log, rows)
     connection.execute(_NEW_HEAD, {"chain": chain, "hash": previous})
     return at
 

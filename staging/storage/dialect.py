@@ -163,13 +163,15 @@ class JsonText(TypeDecorator[str]):
         return dialect.type_descriptor(Text())
 
     def bind_expression(self, bindvalue: BindParameter[str]) -> ColumnElement[str]:
-        return _AsJson(bindvalue)
+        return as_json(bindvalue)
 
     def column_expression(self, column: ColumnElement[str]) -> ColumnElement[str]:
         return _AsText(column)
 
 
-class _AsJson(FunctionElement[str]):
+class as_json(FunctionElement[str]):  # noqa: N801
+    """Text on its way into a ``JsonText`` column."""
+
     type = Text()
     inherit_cache = True
 
@@ -211,15 +213,15 @@ def _inner(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
     return ", ".join(compiler.process(part, **kw) for part in element.clauses)
 
 
-@compiles(_AsJson)
+@compiles(as_json)
 @compiles(_AsText)
 @compiles(sortable)
 def _plain(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
     return _inner(element, compiler, **kw)
 
 
-@compiles(_AsJson, "postgresql")
-def _as_json_pg(element: _AsJson, compiler: SQLCompiler, **kw: Any) -> str:
+@compiles(as_json, "postgresql")
+def _as_json_pg(element: as_json, compiler: SQLCompiler, **kw: Any) -> str:
     return f"CAST({_inner(element, compiler, **kw)} AS JSON)"
 
 

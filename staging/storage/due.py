@@ -26,18 +26,18 @@ from sqlalchemy import (
 from staging.contracts.status import Status, StatusCode
 from staging.domain.identity import Tenant
 from staging.storage.dialect import db_now, db_now_plus, is_mysql
-from staging.storage.rows import code_is
+from staging.storage.rows import code_by_key, code_is, status_by_key
 from staging.storage.tables import op_queue
 
 q = op_queue.c
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 
-IS_DUE = and_(
-    code_is(StatusCode.SUBMITTED),
-    q.sStatus == Status.PENDING.value,
+_IN_TIME = and_(
     or_(q.tNotBefore.is_(None), q.tNotBefore <= db_now()),
     or_(q.tExpireAt.is_(None), q.tExpireAt > db_now()),
 )
+IS_DUE = and_(code_is(StatusCode.SUBMITTED), q.sStatus == Status.PENDING.value, _IN_TIME)
+IS_DUE_BY_KEY = and_(code_by_key(StatusCode.SUBMITTED), status_by_key(Status.PENDING), _IN_TIME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ _DUE = (
     .order_by(q.iPriority.desc(), q.tCreateDate, q.sId)
     .limit(bindparam("limit"))
 )
-_DUE_AMONG = select(*_COLUMNS).where(q.sId.in_(_IDS), IS_DUE)
+_DUE_AMONG = select(*_COLUMNS).where(q.sId.in_(_IDS), IS_DUE_BY_KEY)
 
 _B, _S = bindparam("b", type_=q.sBrandsId.type), bindparam("s", type_=q.sSubsidiaryId.type)
 _OF_TENANT = and_(IS_DUE, q.sBrandsId == _B, q.sSubsidiaryId == _S)

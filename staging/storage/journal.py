@@ -13,8 +13,9 @@ from staging.contracts.event import OperationEvent
 from staging.domain.identity import Actor, ActorKind
 from staging.domain.lifecycle import Verb
 from staging.domain.operation import Operation, Told, event_payload
-from staging.storage.dialect import db_now, one_or_many
-from staging.storage.rows import base_select, to_operation
+from staging.storage.bulk import insert_rows
+from staging.storage.dialect import db_now
+from staging.storage.rows import LONG_FIELDS, base_select, to_operation
 from staging.storage.tables import op_event, op_event_archive, op_queue
 
 q, e = op_queue.c, op_event.c
@@ -36,7 +37,6 @@ _FROM_ROW: dict[str, Any] = {
     "tCreateDate": db_now(),
 }
 _RECORD = insert(op_event).from_select(list(_FROM_ROW), select(*_FROM_ROW.values()).where(q.sId.in_(_IDS)))
-_RECORD_ROWS = insert(op_event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,12 @@ def record_as_read(
         for o, message in zip(moved, messages or [""] * len(moved), strict=True)
     ]
     if rows:
-        connection.execute(_RECORD_ROWS, one_or_many(rows))
+        insert_rows(connection, op_event, rows)
+    return told(moved, at)
+
+
+def told(moved: Sequence[Operation], at: datetime) -> list[Told]:
+    """What subscribers are to be told of the newest event, of ``at``, of each of ``moved``."""
     return [_told(o, at) for o in moved]
 
 
@@ -128,7 +133,7 @@ def events(
 
 
 _NEWEST = (
-    base_select(long=False)
+    base_select(without=LONG_FIELDS)
     .add_columns(e.tCreateDate.label("event_at"))
     .select_from(op_queue.join(op_event, and_(e.sOpId == q.sId, e.iSeq == q.iSeq)))
     .where(q.sId.in_(_IDS))

@@ -6,8 +6,6 @@ throughout.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
@@ -15,14 +13,12 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Float,
-    and_,
     bindparam,
     case,
     func,
     insert,
     literal_column,
     null,
-    or_,
     select,
     update,
 )
@@ -35,7 +31,7 @@ from staging.domain.lifecycle import Verb, transition
 from staging.domain.operation import NewOperation, Operation, Told
 from staging.storage import journal
 from staging.storage.dberrors import DbFailure, classify_db_error
-from staging.storage.dialect import db_now, db_now_plus, one_or_many
+from staging.storage.dialect import db_now, db_now_plus
 from staging.storage.due import IS_DUE
 from staging.storage.rows import base_select, code_in, code_is, to_operation
 from staging.storage.tables import op_dependency, op_queue
@@ -181,143 +177,6 @@ def admit(connection: Connection, operation: Operation, derived: Mapping[str, An
         raise KeyTaken(operation.idempotency_key) from error
     journal.record(connection, [operation.id], Verb.ADMIT, actor=operation.maker_actor)
     return True
-
-
-_CLAIM_VALUES = {
-    "iStatusCode": int(StatusCode.RUNNING),
-    "iAttempt": func.coalesce(q.iAttempt, 0) + 1,
-    "sLeaseToken": bindparam("token"),
-    "tLeaseUntil": db_now_plus(bindparam("lease_s")),
-    "iSeq": q.iSeq + 1,
-}
-# Whoever was claimed before may have killed its worker: it runs alone, so that it cannot burn its neighbours' attempts.
-_CLAIMABLE = and_(
-    q.sId.in_(_IDS), IS_DUE, q.iSeq > 0, or_(func.coalesce(q.iAttempt, 0) == 0, bindparam("single") == 1)
-)
-_CLAIM = update(op_queue).where(_CLAIMABLE).values(_CLAIM_VALUES)
-_LOCK_CLAIMABLE = select(q.sId).where(_CLAIMABLE).order_by(q.sId).with_for_update(skip_locked=True)
-_CLAIMED = _BY_IDS_NOW.where(q.sLeaseToken == bindparam("token"))
-
-
-def claim(
-    connection: Connection, ids: Sequence[str], token: str, lease_s: float
-) -> tuple[list[Operation], list[Told]]:
-    """Claim what is due among ``ids`` under a fresh fencing ``token``: 100 → 101, attempt + 1, lease by database time.
-
-    Rows locked by a competitor are skipped where the engine can (SKIP LOCKED first, RELIABILITY B4-B6: the UPDATE then
-    names exactly the locked ids). Returns the claimed operations in the order of ``ids``, and what is to be told.
-    """
-    transition(Verb.CLAIM, StatusCode.SUBMITTED, StatusCode.RUNNING)
-    wanted = {"ids": sorted(set(ids)), "single": int(len(ids) == 1)}
-    if connection.dialect.name != "sqlite":
-        wanted["ids"] = [row.sId for row in connection.execute(_LOCK_CLAIMABLE, wanted)]
-    if not wanted["ids"]:
-        return [], []
-    count = connection.execute(_CLAIM, wanted | {"token": token, "lease_s": lease_s}).rowcount
-    if not count:
-        return [], []
-    rows = connection.execute(_CLAIMED, {"ids": wanted["ids"], "token": token}).all()
-    found = {row.id: to_operation(row) for row in rows}
-    claimed = [found[i] for i in dict.fromkeys(ids) if i in found]
-    told = journal.record_as_read(connection, claimed, Verb.CLAIM, rows[0].now)
-    return claimed, told
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """A running operation's end: ``code``, and the values of the columns that say how it went (``tExecutedDate`` is
-    set by the statement)."""
-
-    operation: Operation
-    code: StatusCode
-    columns: Mapping[str, Any]
-
-    @property
-    def ended(self) -> Operation:
-        """The operation as ``finish`` has written it, ``executed_at`` left out."""
-        return replace(
-            self.operation,
-            status=self.code.status.value,
-            code=int(self.code),
-            seq=self.operation.seq + 1,
-            result_bill_id=self.columns[q.sResultBillId.name],
-            result_message=self.columns[q.sResultMsg.name],
-            error_message=self.columns[q.sErrorMsg.name],
-            error_code=self.columns[q.sErrorCode.name] or "",
-            error_detail_json=self.columns[q.jErrorDetail.name],
-            lease_token=None,
-            lease_until=None,
-        )
-
-
-_END_COLUMNS = (q.sResultBillId, q.sResultMsg, q.sErrorMsg, q.sErrorCode, q.jErrorDetail)
-_FINISH = (
-    update(op_queue)
-    .where(
-        q.sId == bindparam("id"),
-        q.sStatus == Status.PENDING.value,
-        code_is(StatusCode.RUNNING),
-        q.sLeaseToken == bindparam("token"),
-        # The token alone would do; thus what ``End.ended`` says is what is written.
-        q.iSeq == bindparam("seq"),
-    )
-    .values(
-        {
-            q.sStatus: bindparam("to_status"),
-            q.iStatusCode: bindparam("to_code"),
-            q.iSeq: q.iSeq + 1,
-            q.sLeaseToken: None,
-            q.tLeaseUntil: None,
-            q.tExecutedDate: db_now(),
-            **{column: bindparam(f"to_{column.name}", type_=column.type) for column in _END_COLUMNS},
-        }
-    )
-)
-
-
-def finish(connection: Connection, ends: Sequence[End]) -> bool:
-    """Compare-and-set all of ``ends`` from 101, each under its operation's fencing token. The caller writes the events
-    (``record_ends``) in the same transaction.
-
-    Returns False where one is no longer held: the transaction is to be rolled back.
-    """
-    rows = []
-    for end in ends:
-        transition(Verb.FINISH, StatusCode.RUNNING, end.code)
-        held = end.operation
-        row: dict[str, Any] = {"id": held.id, "token": held.lease_token, "seq": held.seq}
-        row |= {"to_status": end.code.status.value, "to_code": int(end.code)}
-        rows.append(row | {f"to_{column.name}": end.columns[column.name] for column in _END_COLUMNS})
-    return connection.execute(_FINISH, one_or_many(rows)).rowcount == len(ends)
-
-
-def record_ends(connection: Connection, ends: Sequence[End], at: datetime) -> list[Told]:
-    """The events of what ``finish`` has moved, at ``at`` (database time), and what is to be told of them."""
-    ended = [end.ended for end in ends]
-    messages = [
-        (o.result_message if o.status == Status.SUCCESS.value else o.error_message) or "" for o in ended
-    ]
-    return journal.record_as_read(connection, ended, Verb.FINISH, at, messages=messages)
-
-
-_RENEW = (
-    update(op_queue)
-    .where(q.sId.in_(_IDS), q.sLeaseToken == bindparam("token"), code_is(StatusCode.RUNNING))
-    .values(tLeaseUntil=db_now_plus(bindparam("lease_s")))
-)
-
-
-def renew(connection: Connection, ids: Sequence[str], token: str, lease_s: float) -> int:
-    """Extend the lease of rows still held under ``token``; returns how many still are."""
-    return connection.execute(_RENEW, {"ids": list(ids), "token": token, "lease_s": lease_s}).rowcount
-
-
-_IS_HELD = select(q.sId).where(q.sId == bindparam("id"), q.sLeaseToken == bindparam("token"))
-
-
-def is_held(connection: Connection, op_id: str, token: str) -> bool:
-    """True while the row is held under ``token``: nobody has taken the lease over."""
-    return connection.execute(_IS_HELD, {"id": op_id, "token": token}).first() is not None
 
 
 # The row's expiry where it is still ahead, else none.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Row, Select, Table, literal_column, null, select
+from sqlalchemy import Column, ColumnElement, FromClause, Row, Select, func, literal_column, null, select
 
-from staging.contracts.status import StatusCode
+from staging.contracts.status import Status, StatusCode
 from staging.domain.identity import Tenant
 from staging.domain.operation import Operation
 from staging.storage.tables import op_queue
@@ -80,14 +80,14 @@ _BLANK = {
 }
 
 
-_LONG = {"payload_json", "source_ref_json", "pins_json", "preview_json"}
+LONG_FIELDS = frozenset({"payload_json", "source_ref_json", "pins_json", "preview_json"})
 
 
-def base_select(table: Table = op_queue, *, long: bool = True) -> Select[Any]:
-    """SELECT from the queue or its archive that ``to_operation`` understands; without ``long`` texts they are empty."""
+def base_select(table: FromClause = op_queue, *, without: Collection[str] = ()) -> Select[Any]:
+    """SELECT from the queue, its archive, or what has their columns, that ``to_operation`` understands; the fields
+    ``without`` are left empty."""
     fields = [
-        table.c[column.name].label(name) if long or name not in _LONG else null().label(name)
-        for name, column in _FIELDS.items()
+        (null() if name in without else table.c[column.name]).label(name) for name, column in _FIELDS.items()
     ]
     return select(*fields, *(table.c[column.name] for column in _TENANT_AND_MAKER))
 
@@ -112,6 +112,19 @@ def to_operation(row: Row[Any]) -> Operation:
 def code_is(code: StatusCode) -> ColumnElement[bool]:
     """Spelled as a literal so that partial indexes match (tables.py)."""
     same: ColumnElement[bool] = q.iStatusCode == literal_column(str(int(code)))
+    return same
+
+
+def code_by_key(code: StatusCode) -> ColumnElement[bool]:
+    """``code_is`` for rows that are named by their key, spelled so that the planner takes no index of codes: where
+    statistics are young such a one looks empty, and all of the backlog would be read for a few rows."""
+    same: ColumnElement[bool] = func.coalesce(q.iStatusCode, 0) == int(code)
+    return same
+
+
+def status_by_key(status: Status) -> ColumnElement[bool]:
+    """The same for the status."""
+    same: ColumnElement[bool] = func.coalesce(q.sStatus, "") == status.value
     return same
 
 

@@ -10,7 +10,7 @@ from statistics import median
 from staging.bootstrap import open_engine
 from staging.domain.identity import new_id
 from staging.domain.operation import Operation
-from staging.storage import operations
+from staging.storage import claims
 from staging.storage.due import in_turn
 from staging.storage.unit_of_work import QueueStore
 from tests.benchmarks.arms import ARMS
@@ -100,5 +100,5 @@ def _looked(place: Bench, name: str, n: int) -> tuple[float, float]:
 
 
 def _claim(store: QueueStore, ids: Sequence[str]) -> list[Operation]:
-    claimed, _ = store.transact(lambda unit: operations.claim(unit.connection, ids, new_id(), 60.0)[0])
+    claimed, _ = store.transact(lambda unit: claims.claim(unit.connection, ids, new_id(), 60.0)[0])
     return claimed

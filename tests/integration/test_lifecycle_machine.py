@@ -30,7 +30,7 @@ from staging.domain.identity import Actor, ActorKind
 from staging.domain.lifecycle import TRANSITIONS, Verb
 from staging.domain.operation import Operation
 from staging.domain.ports import ErpAdapter, ErpTransaction
-from staging.storage import operations
+from staging.storage import claims, operations
 from staging.storage.dialect import db_now_plus
 from tests.support.effects_adapter import EffectsAdapter
 from tests.support.queue_rows import TENANT
@@ -178,7 +178,7 @@ class Lifecycle(RuleBasedStateMachine):
         now = self.world.read(operation.id)
         mine = now.lease_token == operation.lease_token and now.code == C.RUNNING
         held, _ = self.world.store.transact(
-            lambda unit: operations.renew(unit.connection, [operation.id], operation.lease_token or "", 60)
+            lambda unit: claims.renew(unit.connection, [operation.id], operation.lease_token or "", 60)
         )
         assert held == int(mine)
 

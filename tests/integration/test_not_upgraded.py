@@ -14,7 +14,7 @@ from staging.api.auth.static import issue_token
 from staging.contracts.error import ErrorCode
 from staging.domain.errors import Transient
 from staging.domain.identity import ActorKind
-from staging.storage import archive, audit, operations
+from staging.storage import archive, audit, claims, operations
 from staging.storage.unit_of_work import QueueStore
 from tests.support.processes import settings_from
 from tests.support.queue_rows import TENANT
@@ -31,7 +31,7 @@ def test_reading_and_writing_say_what_to_do(engine: Engine) -> None:
 
     def begin() -> None:
         with store.begin() as unit:
-            operations.claim(unit.connection, ["x"], "token", 5.0)
+            claims.claim(unit.connection, ["x"], "token", 5.0)
 
     def transact() -> None:
         store.transact(lambda unit: audit.append(unit.connection, [entry]))

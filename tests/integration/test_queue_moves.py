@@ -12,7 +12,7 @@ from staging.contracts.status import StatusCode as C
 from staging.domain.identity import Actor, ActorKind, new_id
 from staging.domain.lifecycle import IllegalTransition, Verb
 from staging.domain.operation import Operation
-from staging.storage import due, journal, operations
+from staging.storage import claims, due, journal, operations
 from staging.storage.dialect import db_now_plus
 from staging.storage.tables import metadata, op_queue
 from staging.storage.unit_of_work import QueueStore, UnitOfWork
@@ -40,7 +40,7 @@ def read(store: QueueStore, op_id: str) -> Operation:
 
 
 def claim(store: QueueStore, ids: list[str], lease_s: float = 60) -> list[Operation]:
-    claimed, _ = store.transact(lambda unit: operations.claim(unit.connection, ids, new_id(), lease_s)[0])
+    claimed, _ = store.transact(lambda unit: claims.claim(unit.connection, ids, new_id(), lease_s)[0])
     return claimed
 
 

@@ -20,7 +20,7 @@ from staging.domain.ports import Dispatcher, ErpAdapter
 from staging.domain.seal import seal
 from staging.services.tell import Teller
 from staging.settings import Settings
-from staging.storage import journal, operations
+from staging.storage import claims, journal, operations
 from staging.storage.dialect import db_now_plus
 from staging.storage.journal import JournalEntry
 from staging.storage.tables import metadata, op_queue
@@ -202,7 +202,7 @@ class World:
     def claim(self, op_id: str, lease_s: float = 60.0) -> Operation:
         """Claim it as a worker that is not one of ours."""
         claimed, _ = self.store.transact(
-            lambda unit: operations.claim(unit.connection, [op_id], new_id(), lease_s)[0]
+            lambda unit: claims.claim(unit.connection, [op_id], new_id(), lease_s)[0]
         )
         (operation,) = claimed
         return operation

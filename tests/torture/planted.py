@@ -15,7 +15,7 @@ from staging.domain.identity import Tenant
 from staging.domain.operation import Operation
 from staging.domain.ports import ErpTransaction, Execution, LedgerEntry, LedgerRow, Outcome
 from staging.settings import Settings
-from staging.storage import operations
+from staging.storage import claims, operations
 from staging.storage.engine import make_engine
 from staging.storage.tables import op_queue
 from staging.storage.unit_of_work import QueueStore
@@ -98,7 +98,7 @@ def build_adapter(settings: Settings, engine: Engine) -> EffectsAdapter:
     ledgers = {"ledger": _NoLedger, "fencing": _NoFence, "order": RecordingLedger}
     adapter.ledger = ledgers[plant]()
     if plant in ("fencing", "order"):
-        operations.is_held = _always_held
+        claims.is_held = _always_held
     if plant == "fencing":
         operations.move = _any_token(operations.move)
     return adapter

@@ -22,6 +22,7 @@ from sqlalchemy.sql.dml import Insert
 from staging.domain.canonical import decimal_text
 from staging.domain.identity import Tenant
 from staging.domain.ports import LedgerEntry, LedgerRow
+from staging.storage.bulk import as_given, given_rows, kept, select_given, takes_json
 from staging.storage.dialect import is_mysql, one_or_many
 from workers.erp.tables import op_fence, op_ledger
 
@@ -29,15 +30,23 @@ _DUPLICATE_KEY = 1062
 _PROBE = "probe"  # command type of the row a lookup inserts and rolls back; never committed
 _l, _f = op_ledger.c, op_fence.c
 
-_OF_KEY = (
-    _l.sIdempotencyKey == bindparam("k"),
-    _l.sBrandsId == bindparam("b"),
-    _l.sSubsidiaryId == bindparam("s"),
+_OF_TENANT = (_l.sBrandsId == bindparam("b"), _l.sSubsidiaryId == bindparam("s"))
+_ENTRIES = select(_l.sIdempotencyKey, _l.sOpId, _l.sCommandType, _l.sPayloadHash, _l.sResult).where(
+    _l.sIdempotencyKey.in_(bindparam("keys", expanding=True)), *_OF_TENANT
 )
-_ENTRY = select(_l.sOpId, _l.sCommandType, _l.sPayloadHash, _l.sResult).where(*_OF_KEY)
 # A locking read is a current read whatever the isolation level; on PostgreSQL and SQLite the plain one is.
-_ENTRY_MYSQL = _ENTRY.with_for_update(read=True)
-_RESULT = update(op_ledger).where(*_OF_KEY).values(sResult=bindparam("result"))
+_ENTRIES_MYSQL = _ENTRIES.with_for_update(read=True)
+_RESULT = (
+    update(op_ledger)
+    .where(_l.sIdempotencyKey == bindparam("k"), *_OF_TENANT)
+    .values(sResult=bindparam("result"))
+)
+_GIVEN = given_rows(op_ledger, ("sIdempotencyKey", "sResult"))
+_RESULTS_GIVEN = (
+    update(op_ledger)
+    .where(_l.sIdempotencyKey == _GIVEN.c.sIdempotencyKey, *_OF_TENANT)
+    .values(sResult=kept(_GIVEN, _l.sResult))
+)
 _FENCED = select(_f.iClaimSeq).where(_f.sOpId == bindparam("op"))
 _FENCED_MYSQL = _FENCED.with_for_update(read=True)
 
@@ -48,9 +57,13 @@ _INSERT: dict[str, Insert] = {
     # Never INSERT IGNORE: it would also swallow a value too long or of the wrong type. 1062 alone is caught.
     "mysql": mysql_insert(op_ledger),
 }
-_INSERT_ALL = {
-    name: insert.on_conflict_do_nothing().returning(_l.sIdempotencyKey)
-    for name, insert in (("postgresql", pg_insert(op_ledger)), ("sqlite", sqlite_insert(op_ledger)))
+_COLUMNS = ("sIdempotencyKey", "sBrandsId", "sSubsidiaryId", "sOpId", "sCommandType", "sPayloadHash")
+_INSERT_ALL: dict[str, Insert] = {
+    "postgresql": pg_insert(op_ledger)
+    .from_select(list(_COLUMNS), select_given(op_ledger, _COLUMNS))
+    .on_conflict_do_nothing()
+    .returning(_l.sIdempotencyKey),
+    "sqlite": sqlite_insert(op_ledger).on_conflict_do_nothing().returning(_l.sIdempotencyKey),
 }
 
 
@@ -93,7 +106,7 @@ class SqlLedger:
         Must be the first statement of the transaction that makes the business change.
         """
         row = _values(tenant, LedgerRow(key, op_id, command_type, payload_hash))
-        return None if self._inserted(connection, row) else self._there(connection, tenant, key)
+        return None if self._inserted(connection, row) else self._there(connection, tenant, [key])[key]
 
     def insert_all(
         self, connection: Connection, tenant: Tenant, rows: Sequence[LedgerRow]
@@ -104,9 +117,11 @@ class SqlLedger:
         if is_mysql(connection.dialect):
             taken = self._taken_mysql(connection, values)
         else:
-            new = set(connection.execute(_INSERT_ALL[connection.dialect.name], values).scalars())
+            family = connection.dialect.name
+            given = as_given(values) if family == "postgresql" else values
+            new = set(connection.execute(_INSERT_ALL[family], given).scalars())
             taken = [row.key for row in ordered if row.key not in new]
-        return {key: self._there(connection, tenant, key) for key in taken}
+        return self._there(connection, tenant, taken)
 
     def _taken_mysql(self, connection: Connection, values: Sequence[Mapping[str, str]]) -> list[str]:
         """Keys that were there before. All in one statement first, which one such key alone would undo."""
@@ -121,12 +136,22 @@ class SqlLedger:
         together.commit()
         return []
 
-    def _there(self, connection: Connection, tenant: Tenant, key: str) -> LedgerEntry:
-        entry = self._entry(connection, tenant, key)
-        if entry is None:
+    @staticmethod
+    def _there(connection: Connection, tenant: Tenant, keys: Sequence[str]) -> dict[str, LedgerEntry]:
+        if not keys:
+            return {}
+        statement: Select[Any] = _ENTRIES_MYSQL if is_mysql(connection.dialect) else _ENTRIES
+        asked = {"keys": list(keys), **_of(tenant)}
+        found = {
+            key: LedgerEntry(
+                op_id, command_type, payload_hash, None if result is None else json.loads(result)
+            )
+            for key, op_id, command_type, payload_hash, result in connection.execute(statement, asked)
+        }
+        if missing := set(keys) - found.keys():
             # Conflict with a row that cannot be read: someone deletes ledger rows, or isolation is not READ COMMITTED.
-            raise RuntimeError(f"ledger row of key {key!r} conflicts but cannot be read; nothing was done")
-        return entry
+            raise RuntimeError(f"ledger rows {sorted(missing)} conflict but cannot be read; nothing was done")
+        return found
 
     def store_result(
         self, connection: Connection, tenant: Tenant, key: str, result: Mapping[str, Any]
@@ -138,10 +163,15 @@ class SqlLedger:
         self, connection: Connection, tenant: Tenant, results: Mapping[str, Mapping[str, Any]]
     ) -> None:
         """``store_result`` of several keys."""
-        rows = [{**_key(tenant, key), "result": _text(result)} for key, result in results.items()]
+        rows = [{"sIdempotencyKey": key, "sResult": _text(result)} for key, result in results.items()]
         if not rows:
             return
-        if connection.execute(_RESULT, one_or_many(rows)).rowcount != len(rows):
+        if takes_json(connection, rows):
+            stored = connection.execute(_RESULTS_GIVEN, {**_of(tenant), **as_given(rows)})
+        else:
+            bound = [{**_of(tenant), "k": row["sIdempotencyKey"], "result": row["sResult"]} for row in rows]
+            stored = connection.execute(_RESULT, one_or_many(bound))
+        if stored.rowcount != len(rows):
             raise RuntimeError(f"a ledger row of {sorted(results)} is gone; nothing may be committed")
 
     def lookup(self, connection: Connection, tenant: Tenant, key: str) -> LedgerEntry | None:
@@ -190,22 +220,13 @@ class SqlLedger:
             return False
         return True
 
-    @staticmethod
-    def _entry(connection: Connection, tenant: Tenant, key: str) -> LedgerEntry | None:
-        statement: Select[Any] = _ENTRY_MYSQL if is_mysql(connection.dialect) else _ENTRY
-        found = connection.execute(statement, _key(tenant, key)).first()
-        if found is None:
-            return None
-        op_id, command_type, payload_hash, result = found
-        return LedgerEntry(op_id, command_type, payload_hash, None if result is None else json.loads(result))
-
 
 def _family(connection: Connection) -> str:
     return "mysql" if is_mysql(connection.dialect) else connection.dialect.name
 
 
-def _key(tenant: Tenant, key: str) -> dict[str, str]:
-    return {"k": key, "b": tenant.brands_id, "s": tenant.subsidiary_id}
+def _of(tenant: Tenant) -> dict[str, str]:
+    return {"b": tenant.brands_id, "s": tenant.subsidiary_id}
 
 
 def _is_duplicate(error: IntegrityError) -> bool:

@@ -162,7 +162,7 @@ class Opstage(Arm):
             module_id=route.module_id,
             target_table=route.target_table,
             target_bill_id="",
-            payload_json=order.payload,
+            payload_json=dump_json(payload, by_key=True),
             source_ref_json=None,
             auto_execute=route.auto_execute,
             needs_approval=route.requires_approval,

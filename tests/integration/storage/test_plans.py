@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, case, event, insert, select, update
 
 from staging.contracts.status import StatusCode
 from staging.domain.identity import Tenant
-from staging.storage import dependencies, operations
+from staging.storage import claims, dependencies, operations
 from staging.storage.dialect import db_now_plus
 from staging.storage.due import due, due_among, in_turn
 from staging.storage.engine import make_engine
@@ -47,7 +47,7 @@ def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
                 {"sOpId": f"seed-{_DUE + n}", "sDependsOnId": f"seed-{n}"} for n in range(1, _WAITING + 1)
             ]
             connection.execute(insert(op_dependency), links)
-            operations.claim(connection, [f"seed-{n}" for n in range(1, 6)], "here.1", 60.0)
+            claims.claim(connection, [f"seed-{n}" for n in range(1, 6)], "here.1", 60.0)
         analyze(engine)
         yield engine
         engine.dispose()
@@ -120,7 +120,7 @@ ASKED: dict[str, tuple[Callable[[Connection], object], set[str]]] = {
     "whose turn it is": (lambda c: in_turn(c, Tenant("B0003", "S01"), 10), _names("turn", "due", "open")),
     "due among named ones": (lambda c: due_among(c, ["seed-104", "seed-106"]), _names("due", "turn")),
     "claim": (
-        lambda c: operations.claim(c, ["seed-104", "seed-106"], "there.1", 60.0),
+        lambda c: claims.claim(c, ["seed-104", "seed-106"], "there.1", 60.0),
         _names("due", "turn"),
     ),
     "lapsed leases": (lambda c: operations.lapsed(c, 500), LEASED),

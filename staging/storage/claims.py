@@ -1,0 +1,235 @@
+"""What a worker does with rows: claims them under a fencing token, renews the lease, and writes how they ended.
+
+Compare-and-set like every move (``operations``), many rows to a statement. PostgreSQL does each step in one statement;
+the others say the same in a few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    BindParameter,
+    Column,
+    ColumnElement,
+    Connection,
+    Row,
+    String,
+    and_,
+    any_,
+    bindparam,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.sql.dml import Update
+from sqlalchemy.sql.selectable import Select
+
+from staging.contracts.status import Status, StatusCode
+from staging.domain.lifecycle import Verb, transition
+from staging.domain.operation import Operation, Told
+from staging.storage import journal
+from staging.storage.bulk import as_given, given_rows, kept, takes_json
+from staging.storage.dialect import db_now, db_now_plus, one_or_many
+from staging.storage.due import IS_DUE_BY_KEY
+from staging.storage.rows import base_select, code_by_key, status_by_key, to_operation
+from staging.storage.tables import op_event, op_queue
+
+q = op_queue.c
+_IDS: BindParameter[str] = bindparam("ids", expanding=True)
+_UNREAD = {"preview_json"}  # long, and for persons only
+
+# --- claiming ------------------------------------------------------------------------------------------------------
+
+_CLAIM_VALUES = {
+    "iStatusCode": int(StatusCode.RUNNING),
+    "iAttempt": func.coalesce(q.iAttempt, 0) + 1,
+    "sLeaseToken": bindparam("token"),
+    "tLeaseUntil": db_now_plus(bindparam("lease_s")),
+    "iSeq": q.iSeq + 1,
+}
+# Whoever was claimed before may have killed its worker: it runs alone, so that it cannot burn its neighbours' attempts.
+_CLAIMABLE = and_(IS_DUE_BY_KEY, q.iSeq > 0, or_(func.coalesce(q.iAttempt, 0) == 0, bindparam("single") == 1))
+_CLAIM = update(op_queue).where(q.sId.in_(_IDS), _CLAIMABLE).values(_CLAIM_VALUES)
+
+
+def _lock_claimable(among: ColumnElement[bool]) -> Select[Any]:
+    return select(q.sId).where(among, _CLAIMABLE).order_by(q.sId).with_for_update(skip_locked=True)
+
+
+_LOCK_CLAIMABLE = _lock_claimable(q.sId.in_(_IDS))
+_CLAIMED = (
+    base_select(without=_UNREAD)
+    .add_columns(db_now().label("now"))
+    .where(q.sId.in_(_IDS), q.sLeaseToken == bindparam("token"))
+)
+
+
+def _claim_at_once() -> Select[Any]:
+    """Lock, move, journal and read in one statement. The UPDATE states the guard again: PostgreSQL puts it to the
+    newest version of a row that changed since the statement began."""
+    ids = bindparam("ids", type_=ARRAY(String))
+    locked = _lock_claimable(q.sId == any_(ids)).cte("locked")
+    moved = update(op_queue).where(q.sId == locked.c.sId, _CLAIMABLE).values(_CLAIM_VALUES)
+    claimed = moved.returning(*op_queue.columns, db_now().label("now")).cte("claimed")
+    c = claimed.c
+    event = {
+        "sOpId": c.sId,
+        "iSeq": c.iSeq,
+        "sVerb": literal(Verb.CLAIM.value),
+        "sStatus": c.sStatus,
+        "iStatusCode": c.iStatusCode,
+        "iAttempt": c.iAttempt,
+        "tCreateDate": c.now,
+    }
+    noted = insert(op_event).from_select(list(event), select(*event.values())).cte("noted")
+    return base_select(claimed, without=_UNREAD).add_columns(c.now).add_cte(noted)
+
+
+_CLAIM_AT_ONCE = _claim_at_once()
+
+
+def claim(
+    connection: Connection, ids: Sequence[str], token: str, lease_s: float
+) -> tuple[list[Operation], list[Told]]:
+    """Claim what is due among ``ids`` under a fresh fencing ``token``: 100 → 101, attempt + 1, lease by database time.
+
+    Rows locked by a competitor are skipped where the engine can (SKIP LOCKED first, RELIABILITY B4-B6: the UPDATE then
+    names exactly the locked ids). Returns the claimed operations in the order of ``ids``, without their preview, and
+    what is to be told.
+    """
+    transition(Verb.CLAIM, StatusCode.SUBMITTED, StatusCode.RUNNING)
+    wanted = {"ids": sorted(set(ids)), "token": token, "lease_s": lease_s, "single": int(len(ids) == 1)}
+    at_once = connection.dialect.name == "postgresql"
+    rows = connection.execute(_CLAIM_AT_ONCE, wanted).all() if at_once else _claimed(connection, wanted)
+    if not rows:
+        return [], []
+    found = {row.id: to_operation(row) for row in rows}
+    claimed = [found[i] for i in dict.fromkeys(ids) if i in found]
+    at: datetime = rows[0].now
+    if not at_once:
+        journal.record_as_read(connection, claimed, Verb.CLAIM, at)
+    return claimed, journal.told(claimed, at)
+
+
+def _claimed(connection: Connection, wanted: Mapping[str, Any]) -> Sequence[Row[Any]]:
+    if connection.dialect.name != "sqlite":
+        locked = [row.sId for row in connection.execute(_LOCK_CLAIMABLE, wanted)]
+        wanted = {**wanted, "ids": locked}
+    if not wanted["ids"] or not connection.execute(_CLAIM, wanted).rowcount:
+        return []
+    return connection.execute(_CLAIMED, wanted).all()
+
+
+# --- ending --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A running operation's end: ``code``, and the values of the columns that say how it went (``tExecutedDate`` is
+    set by the statement)."""
+
+    operation: Operation
+    code: StatusCode
+    columns: Mapping[str, Any]
+
+    @property
+    def ended(self) -> Operation:
+        """The operation as ``finish`` has written it, ``executed_at`` left out."""
+        return replace(
+            self.operation,
+            status=self.code.status.value,
+            code=int(self.code),
+            seq=self.operation.seq + 1,
+            result_bill_id=self.columns[q.sResultBillId.name],
+            result_message=self.columns[q.sResultMsg.name],
+            error_message=self.columns[q.sErrorMsg.name],
+            error_code=self.columns[q.sErrorCode.name] or "",
+            error_detail_json=self.columns[q.jErrorDetail.name],
+            lease_token=None,
+            lease_until=None,
+        )
+
+    def row(self) -> dict[str, Any]:
+        """What ``finish`` compares and what it sets, by column."""
+        held = self.operation
+        compared = {"sId": held.id, "sLeaseToken": held.lease_token, "iSeq": held.seq}
+        said = {"sStatus": self.code.status.value, "iStatusCode": int(self.code)}
+        return compared | said | {column.name: self.columns[column.name] for column in _SAID[2:]}
+
+
+# The token alone would do; with the seq, what ``End.ended`` says is what is written.
+_COMPARED = (q.sId, q.sLeaseToken, q.iSeq)
+_SAID = (q.sStatus, q.iStatusCode, q.sResultBillId, q.sResultMsg, q.sErrorMsg, q.sErrorCode, q.jErrorDetail)
+
+
+def _finish(value: Callable[[Column[Any]], ColumnElement[Any]]) -> Update:
+    held = (status_by_key(Status.PENDING), code_by_key(StatusCode.RUNNING))
+    own: dict[Any, Any] = {
+        q.iSeq: q.iSeq + 1,
+        q.sLeaseToken: None,
+        q.tLeaseUntil: None,
+        q.tExecutedDate: db_now(),
+    }
+    compared = [column == value(column) for column in _COMPARED]
+    return update(op_queue).where(*compared, *held).values({c: value(c) for c in _SAID} | own)
+
+
+_GIVEN = given_rows(op_queue, [c.name for c in (*_COMPARED, *_SAID)])
+_FINISH = _finish(lambda column: bindparam(f"to_{column.name}", type_=column.type))
+_FINISH_GIVEN = _finish(lambda column: kept(_GIVEN, column))
+
+
+def finish(connection: Connection, ends: Sequence[End]) -> bool:
+    """Compare-and-set all of ``ends`` from 101, each under its operation's fencing token. The caller writes the events
+    (``record_ends``) in the same transaction.
+
+    Returns False where one is no longer held: the transaction is to be rolled back.
+    """
+    for end in ends:
+        transition(Verb.FINISH, StatusCode.RUNNING, end.code)
+    rows = [end.row() for end in ends]
+    if takes_json(connection, rows):
+        moved = connection.execute(_FINISH_GIVEN, as_given(rows))
+    else:
+        bound = [{f"to_{name}": value for name, value in row.items()} for row in rows]
+        moved = connection.execute(_FINISH, one_or_many(bound))
+    return moved.rowcount == len(ends)
+
+
+def record_ends(connection: Connection, ends: Sequence[End], at: datetime) -> list[Told]:
+    """The events of what ``finish`` has moved, at ``at`` (database time), and what is to be told of them."""
+    ended = [end.ended for end in ends]
+    messages = [
+        (o.result_message if o.status == Status.SUCCESS.value else o.error_message) or "" for o in ended
+    ]
+    return journal.record_as_read(connection, ended, Verb.FINISH, at, messages=messages)
+
+
+# --- the lease -----------------------------------------------------------------------------------------------------
+
+_RENEW = (
+    update(op_queue)
+    .where(q.sId.in_(_IDS), q.sLeaseToken == bindparam("token"), code_by_key(StatusCode.RUNNING))
+    .values(tLeaseUntil=db_now_plus(bindparam("lease_s")))
+)
+
+
+def renew(connection: Connection, ids: Sequence[str], token: str, lease_s: float) -> int:
+    """Extend the lease of rows still held under ``token``; returns how many still are."""
+    return connection.execute(_RENEW, {"ids": list(ids), "token": token, "lease_s": lease_s}).rowcount
+
+
+_IS_HELD = select(q.sId).where(q.sId == bindparam("id"), q.sLeaseToken == bindparam("token"))
+
+
+def is_held(connection: Connection, op_id: str, token: str) -> bool:
+    """True while the row is held under ``token``: nobody has taken the lease over."""
+    return connection.execute(_IS_HELD, {"id": op_id, "token": token}).first() is not None
