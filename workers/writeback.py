@@ -31,11 +31,12 @@ def write_back(unit: UnitOfWork, operation: Operation, done: Done) -> None:
 def write_back_all(unit: UnitOfWork, ends: Sequence[tuple[Operation, Done]]) -> None:
     """``write_back`` of several in a few statements. Raises ``LeaseLost`` where one of them is held no more."""
     rows = [claims.End(o, done.code, _columns(done)) for o, done in ends]
-    if not claims.finish(unit.connection, rows):
+    finished = claims.finish(unit.connection, rows)
+    if not finished.all_held:
         raise LeaseLost(", ".join(o.id for o, _ in ends))
     at = audit.append(unit.connection, [_entry(o, done) for o, done in ends])
     if at is not None:
-        unit.tell(claims.record_ends(unit.connection, rows, at))
+        unit.tell(claims.record_ends(unit.connection, rows, finished, at))
 
 
 def resolve(unit: UnitOfWork, operation: Operation, done: Done) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, bindparam, select, update
 
 from staging.domain.canonical import canonical_json, payload_hash
 from staging.domain.identity import Actor, Tenant
-from staging.storage.bulk import insert_rows
+from staging.storage.bulk import as_given, insert_given, insert_rows
 from staging.storage.dialect import db_now, is_mysql
 from staging.storage.tables import audit_head, audit_log
 from staging.storage.upsert import insert_if_absent
@@ -61,6 +61,7 @@ _READ = (h.iSeq, h.sHash, db_now().label("now"))
 _HEAD = select(*_READ).where(h.sChain == bindparam("chain"))
 _LOCK_AND_READ = _LOCK.returning(*_READ)
 _NEW_HEAD = update(audit_head).where(h.sChain == bindparam("chain")).values(sHash=bindparam("hash"))
+_APPEND = _NEW_HEAD.add_cte(insert_given(audit_log, tuple(a.keys())).cte("appended"))  # in one round trip
 
 
 def append(connection: Connection, entries: Sequence[AuditEntry]) -> datetime | None:
@@ -113,8 +114,12 @@ def _append_chain(connection: Connection, chain: str, entries: Sequence[AuditEnt
         }
         previous = row["sHash"] = entry_hash(row)
         rows.append(row)
-    insert_rows(connection, audit_log, rows)
-    connection.execute(_NEW_HEAD, {"chain": chain, "hash": previous})
+    new_head = {"chain": chain, "hash": previous}
+    if connection.dialect.name == "postgresql":
+        connection.execute(_APPEND, {**as_given(rows), **new_head})
+    else:
+        insert_rows(connection, audit_log, rows)
+        connection.execute(_NEW_HEAD, new_head)
     return at
 
 

@@ -68,7 +68,7 @@ def select_given(table: Table, names: Sequence[str]) -> Select[Any]:
 def insert_rows(connection: Connection, table: Table, rows: Rows) -> None:
     """Insert ``rows`` (at least one, all with the same columns)."""
     if takes_json(connection, rows):
-        connection.execute(_insert_given(table, tuple(rows[0])), as_given(rows))
+        connection.execute(insert_given(table, tuple(rows[0])), as_given(rows))
     else:
         connection.execute(_insert(table), one_or_many(rows))
 
@@ -79,5 +79,6 @@ def _insert(table: Table) -> Insert:
 
 
 @lru_cache(maxsize=64)
-def _insert_given(table: Table, names: tuple[str, ...]) -> Insert:
+def insert_given(table: Table, names: tuple[str, ...]) -> Insert:
+    """INSERT of ``as_given`` rows with these columns of ``table`` (PostgreSQL)."""
     return insert(table).from_select(list(names), select_given(table, names))

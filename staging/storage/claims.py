@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import (
     ARRAY,
+    CTE,
     BindParameter,
     Column,
     ColumnElement,
@@ -22,9 +23,11 @@ from sqlalchemy import (
     and_,
     any_,
     bindparam,
+    case,
     func,
     insert,
     literal,
+    null,
     or_,
     select,
     update,
@@ -36,7 +39,7 @@ from staging.contracts.status import Status, StatusCode
 from staging.domain.lifecycle import Verb, transition
 from staging.domain.operation import Operation, Told
 from staging.storage import journal
-from staging.storage.bulk import as_given, given_rows, kept, takes_json
+from staging.storage.bulk import as_given, given_rows, kept
 from staging.storage.dialect import db_now, db_now_plus, one_or_many
 from staging.storage.due import IS_DUE_BY_KEY
 from staging.storage.rows import base_select, code_by_key, status_by_key, to_operation
@@ -79,18 +82,24 @@ def _claim_at_once() -> Select[Any]:
     locked = _lock_claimable(q.sId == any_(ids)).cte("locked")
     moved = update(op_queue).where(q.sId == locked.c.sId, _CLAIMABLE).values(_CLAIM_VALUES)
     claimed = moved.returning(*op_queue.columns, db_now().label("now")).cte("claimed")
-    c = claimed.c
+    noted = _noted(claimed, Verb.CLAIM, null())
+    return base_select(claimed, without=_UNREAD).add_columns(claimed.c.now).add_cte(noted)
+
+
+def _noted(moved: CTE, verb: Verb, message: ColumnElement[Any]) -> CTE:
+    """The INSERT of the events of rows ``moved`` in the same statement, which gives their columns and ``now``."""
+    m = moved.c
     event = {
-        "sOpId": c.sId,
-        "iSeq": c.iSeq,
-        "sVerb": literal(Verb.CLAIM.value),
-        "sStatus": c.sStatus,
-        "iStatusCode": c.iStatusCode,
-        "iAttempt": c.iAttempt,
-        "tCreateDate": c.now,
+        "sOpId": m.sId,
+        "iSeq": m.iSeq,
+        "sVerb": literal(verb.value),
+        "sStatus": m.sStatus,
+        "iStatusCode": m.iStatusCode,
+        "iAttempt": m.iAttempt,
+        "sMessage": message,
+        "tCreateDate": m.now,
     }
-    noted = insert(op_event).from_select(list(event), select(*event.values())).cte("noted")
-    return base_select(claimed, without=_UNREAD).add_columns(c.now).add_cte(noted)
+    return insert(op_event).from_select(list(event), select(*event.values())).cte("noted")
 
 
 _CLAIM_AT_ONCE = _claim_at_once()
@@ -165,6 +174,15 @@ class End:
         return compared | said | {column.name: self.columns[column.name] for column in _SAID[2:]}
 
 
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """``all_held`` False: somebody holds one of the rows no more, and the transaction is to be rolled back.
+    ``noted_at``: database time of the events, None where they are still to be written."""
+
+    all_held: bool
+    noted_at: datetime | None
+
+
 # The token alone would do; with the seq, what ``End.ended`` says is what is written.
 _COMPARED = (q.sId, q.sLeaseToken, q.iSeq)
 _SAID = (q.sStatus, q.iStatusCode, q.sResultBillId, q.sResultMsg, q.sErrorMsg, q.sErrorCode, q.jErrorDetail)
@@ -182,31 +200,42 @@ def _finish(value: Callable[[Column[Any]], ColumnElement[Any]]) -> Update:
     return update(op_queue).where(*compared, *held).values({c: value(c) for c in _SAID} | own)
 
 
-_GIVEN = given_rows(op_queue, [c.name for c in (*_COMPARED, *_SAID)])
 _FINISH = _finish(lambda column: bindparam(f"to_{column.name}", type_=column.type))
-_FINISH_GIVEN = _finish(lambda column: kept(_GIVEN, column))
 
 
-def finish(connection: Connection, ends: Sequence[End]) -> bool:
-    """Compare-and-set all of ``ends`` from 101, each under its operation's fencing token. The caller writes the events
-    (``record_ends``) in the same transaction.
+def _finish_at_once() -> Select[Any, Any]:
+    """Move and journal any number of rows in one statement; gives how many, and when."""
+    given = given_rows(op_queue, [c.name for c in (*_COMPARED, *_SAID)])
+    columns = (q.sId, q.iSeq, q.sStatus, q.iStatusCode, q.iAttempt, q.sResultMsg, q.sErrorMsg)
+    moved = _finish(lambda column: kept(given, column)).returning(*columns, db_now().label("now"))
+    ended = moved.cte("ended")
+    said = case((ended.c.sStatus == Status.SUCCESS.value, ended.c.sResultMsg), else_=ended.c.sErrorMsg)
+    noted = _noted(ended, Verb.FINISH, func.nullif(said, ""))
+    return select(func.count().label("moved"), func.min(ended.c.now).label("now")).add_cte(noted)
 
-    Returns False where one is no longer held: the transaction is to be rolled back.
-    """
+
+_FINISH_AT_ONCE = _finish_at_once()
+
+
+def finish(connection: Connection, ends: Sequence[End]) -> Finished:
+    """Compare-and-set all of ``ends`` from 101, each under its operation's fencing token. Where the events could not be
+    written with it, the caller has ``record_ends`` do it in the same transaction."""
     for end in ends:
         transition(Verb.FINISH, StatusCode.RUNNING, end.code)
     rows = [end.row() for end in ends]
-    if takes_json(connection, rows):
-        moved = connection.execute(_FINISH_GIVEN, as_given(rows))
-    else:
-        bound = [{f"to_{name}": value for name, value in row.items()} for row in rows]
-        moved = connection.execute(_FINISH, one_or_many(bound))
-    return moved.rowcount == len(ends)
+    if connection.dialect.name == "postgresql":
+        done = connection.execute(_FINISH_AT_ONCE, as_given(rows)).one()
+        return Finished(done.moved == len(ends), done.now)
+    bound = [{f"to_{name}": value for name, value in row.items()} for row in rows]
+    return Finished(connection.execute(_FINISH, one_or_many(bound)).rowcount == len(ends), None)
 
 
-def record_ends(connection: Connection, ends: Sequence[End], at: datetime) -> list[Told]:
-    """The events of what ``finish`` has moved, at ``at`` (database time), and what is to be told of them."""
+def record_ends(connection: Connection, ends: Sequence[End], finished: Finished, at: datetime) -> list[Told]:
+    """The events of what ``finish`` has moved, unless they are written, at ``at`` (database time); what is to be told
+    of them."""
     ended = [end.ended for end in ends]
+    if finished.noted_at is not None:
+        return journal.told(ended, finished.noted_at)
     messages = [
         (o.result_message if o.status == Status.SUCCESS.value else o.error_message) or "" for o in ended
     ]

@@ -132,9 +132,8 @@ def claim_and_end(connection: Connection, ids: list[str]) -> None:
     claimed, _ = claims.claim(connection, ids, "there.1", 60.0)
     said = dict.fromkeys(("sResultBillId", "sResultMsg", "sErrorMsg", "sErrorCode", "jErrorDetail"), "")
     assert claimed
-    assert claims.finish(
-        connection, [claims.End(o, StatusCode.EXECUTED, said | {"jErrorDetail": None}) for o in claimed]
-    )
+    ends = [claims.End(o, StatusCode.EXECUTED, said | {"jErrorDetail": None}) for o in claimed]
+    assert claims.finish(connection, ends).all_held
 
 
 # Each holds open rows only, or is entered at them: which of them a planner prefers depends on the backlog.
