@@ -61,6 +61,12 @@ class Settings(BaseSettings):
     )
     redis_url: SecretStr = SecretStr("redis://127.0.0.1:6379/0")
     broker_url: SecretStr = Field(default=SecretStr(""), description="empty: same as redis_url")
+    broker_sentinel_master: str = Field(
+        default="", description="what the Sentinels of a sentinel:// broker_url call the Redis they watch"
+    )
+    broker_queue_type: Literal["classic", "quorum"] = Field(
+        default="classic", description="of RabbitMQ's queues; quorum: replicated in its cluster"
+    )
     erp_adapter: str = "workers.erp.demo:build_adapter"
     forms: Path | None = Field(default=None, description="form catalogue (YAML); empty: the adapter's own")
     locale: Locale = "zh"
@@ -180,6 +186,17 @@ class Settings(BaseSettings):
     def broker(self) -> str:
         """Celery's broker URL, password included: never log it."""
         return self.broker_url.get_secret_value() or self.redis_url.get_secret_value()
+
+    @property
+    def broker_is_redis(self) -> bool:
+        """True for one Redis, and for one that Sentinels watch."""
+        return self.broker.startswith(("redis", "sentinel"))
+
+    @model_validator(mode="after")
+    def _sentinels_watch_something(self) -> Self:
+        if self.broker.startswith("sentinel") and not self.broker_sentinel_master:
+            raise ValueError("broker_url names Sentinels: set broker_sentinel_master to what they watch")
+        return self
 
     @model_validator(mode="after")
     def _limits_nest(self) -> Self:

@@ -48,14 +48,13 @@ def _child_died(exception: object = None, **_: Any) -> None:
 
 def make_app(settings: Settings) -> Celery:
     app = make_celery(settings, producer=False)
-    on_redis = settings.broker.startswith("redis")
     app.conf.update(
         imports=["workers.tasks"],
         task_queues=None,
         task_acks_late=False,
         task_reject_on_worker_lost=False,
         worker_prefetch_multiplier=1,
-        worker_disable_prefetch=on_redis,
+        worker_disable_prefetch=settings.broker_is_redis,
         worker_concurrency=settings.worker_concurrency,
         worker_max_tasks_per_child=5000,
         worker_send_task_events=True,

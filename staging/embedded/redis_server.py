@@ -32,15 +32,17 @@ class EmbeddedRedis(EmbeddedServer):
         port: int | None = None,
         account: Account | None = None,
         options: Mapping[str, str] | None = None,
+        password: str | None = None,
     ) -> None:
-        """``executable`` None: what ``find_redis_server`` finds. ``options``: further lines of its configuration."""
+        """``executable`` None: what ``find_redis_server`` finds. ``options``: further lines of its configuration.
+        ``password`` None: a random one."""
         super().__init__(data_dir, port=port, account=account)
         executable = executable or find_redis_server().executable
         if executable is None:
             raise embedded_error("没有可启动的 Redis 程序", "There is no Redis program to start")
         self.executable = executable
         self._options = dict(options or {})
-        self._password = secrets.token_urlsafe(24)
+        self._password = password or secrets.token_urlsafe(24)
 
     @property
     def url(self) -> str:

@@ -28,7 +28,7 @@ def transport_options(settings: Settings, *, producer: bool) -> dict[str, Any]:
 
     Producers wait ``publish_timeout_s`` at most; a worker's own BRPOP must outlast its poll.
     """
-    if not settings.broker.startswith(("redis", "rediss")):
+    if not settings.broker_is_redis:
         return {}
     options: dict[str, Any] = {
         "visibility_timeout": settings.visibility_timeout_s,
@@ -37,6 +37,8 @@ def transport_options(settings: Settings, *, producer: bool) -> dict[str, Any]:
         "health_check_interval": 10,
         "retry_on_timeout": False,
     }
+    if settings.broker_sentinel_master:
+        options["master_name"] = settings.broker_sentinel_master
     return options
 
 
@@ -49,6 +51,8 @@ def make_celery(settings: Settings, *, producer: bool) -> Celery:
         result_backend=None,
         task_ignore_result=True,
         task_default_queue=settings.queue_name,
+        task_default_queue_type=settings.broker_queue_type,
+        task_create_missing_queue_type=settings.broker_queue_type,
         task_routes={SWEEP_TASK: {"queue": settings.sweep_queue_name}},
         broker_transport_options=transport_options(settings, producer=producer),
         broker_connection_retry_on_startup=True,

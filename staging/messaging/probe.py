@@ -41,13 +41,15 @@ class RedisFacts:
 
 
 def address(url: str) -> str:
-    """``url`` fit for showing: no user, no password, no query."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    """``url`` fit for showing: no user, no password, no query. Of several (Sentinels), each."""
+    each = [urlsplit(one) for one in url.split(";")]
+    return ";".join(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" for parts in each)
 
 
 def passwords_of(url: str) -> set[str]:
     """Everything in ``url`` that must not be shown, as it stands there and as the server gets it."""
+    if ";" in url:
+        return set().union(*map(passwords_of, url.split(";")))
     parts = urlsplit(url)
     written = parts.netloc.rpartition("@")[0].partition(":")[2]
     asked = parse_qs(parts.query)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+import amqp  # type: ignore[import-untyped]
 import pytest
 
 from tests.support.fixtures import StartWorker
@@ -19,6 +20,24 @@ from tests.support.world_fixtures import MakeWorld
 def rabbitmq() -> Iterator[PrivateRabbitMQ]:
     with open_folder() as folder, PrivateRabbitMQ(folder / "rabbitmq") as server:
         yield server
+
+
+def test_the_queues_are_replicated_ones_where_that_is_asked_for(
+    rabbitmq: PrivateRabbitMQ, open_world: MakeWorld, start_mortal_worker: StartWorker
+) -> None:
+    world = open_world(
+        "postgresql", shared=True, broker_url=rabbitmq.url, broker_queue_type="quorum", **DEPLOYED
+    )
+    start_mortal_worker(world.env, concurrency=2)
+    world.confirm(*(world.row() for _ in range(10)))
+    wait_until(lambda: world.oracle.pending() == 0, 60, "executed by the confirm's message alone")
+    assert world.oracle.verdict().require_sound().codes == {200: 10}
+    declared = {"queue": "opstage.execute", "durable": True, "auto_delete": False}
+    with amqp.Connection(f"127.0.0.1:{rabbitmq.port}") as connection:
+        # Whoever declares it as another type is refused.
+        connection.channel().queue_declare(**declared, arguments={"x-queue-type": "quorum"})
+        with pytest.raises(amqp.PreconditionFailed, match="x-queue-type"):
+            connection.channel().queue_declare(**declared)
 
 
 def test_operations_run_over_rabbitmq_and_survive_its_death(

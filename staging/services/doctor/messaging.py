@@ -192,7 +192,7 @@ def judge_workers(section: Section, workers: Sequence[AnsweringWorker], settings
     )
     for worker in workers:
         seen = worker.visibility_timeout_s
-        if settings.broker.startswith("redis") and seen != settings.visibility_timeout_s:
+        if settings.broker_is_redis and seen != settings.visibility_timeout_s:
             section.note(
                 "visibility_timeout",
                 t(f"{worker.name} 的 visibility_timeout", f"visibility_timeout of {worker.name}"),
