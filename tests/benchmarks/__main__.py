@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> None:
             found = {"confirm": confirms, "settings": settings}
             _show(table, report.save(f"confirm{suffix}", found, [table], keep=options.keep))
         if "nodes" in wanted:
-            scaled = nodes.measure(place, (1, 2, 3, 4), n=options.n, settings=settings)
+            scaled = nodes.measure(place, (1, 2, 3, 4), n=options.n, rounds=options.rounds, settings=settings)
             table = report.nodes_table(scaled)
             found = {"nodes": scaled, "settings": settings}
             _show(table, report.save(f"nodes{suffix}", found, [table], keep=options.keep))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from tests.benchmarks.arms.base import Run
 from tests.benchmarks.arms.opstage import Opstage
 from tests.benchmarks.servers import Bench
-from tests.benchmarks.throughput import one
+from tests.benchmarks.throughput import Measured, one
 from tests.support.hosts import HostWorker
 from tests.support.processes import BeatProcess, LoggedProcess
 
@@ -28,9 +29,10 @@ class Hosts(Opstage):
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """``ratio``: to one host."""
+    """Medians of ``rounds``; ``ratio``: to one host in the same round."""
 
     hosts: int
+    rounds: int
     ops_per_s: float
     ratio: float
     worker_cpu_ms: float
@@ -42,14 +44,23 @@ def measure(
     counts: Sequence[int],
     *,
     n: int,
+    rounds: int,
     settings: Mapping[str, str] | None = None,
     say: Callable[[str], None] = print,
 ) -> list[Scaled]:
-    """The same backlog with each number of hosts; the first of ``counts`` is what the others are compared to."""
-    runs = [one(bench, Hosts(count), n, 0, settings, say) for count in counts]
-    return [
-        Scaled(
-            count, run.ops_per_s, run.ops_per_s / runs[0].ops_per_s, run.worker_cpu_ms, run.database_cpu_ms
-        )
-        for count, run in zip(counts, runs, strict=True)
+    """The same backlog with each number of hosts in turn; the first of ``counts`` is what others are compared to."""
+    runs = [
+        [one(bench, Hosts(count), n, number, settings, say) for count in counts] for number in range(rounds)
     ]
+    return [_scaled(count, [(of[at], of[0]) for of in runs]) for at, count in enumerate(counts)]
+
+
+def _scaled(hosts: int, pairs: Sequence[tuple[Measured, Measured]]) -> Scaled:
+    return Scaled(
+        hosts=hosts,
+        rounds=len(pairs),
+        ops_per_s=median(run.ops_per_s for run, _ in pairs),
+        ratio=median(run.ops_per_s / first.ops_per_s for run, first in pairs),
+        worker_cpu_ms=median(run.worker_cpu_ms for run, _ in pairs),
+        database_cpu_ms=median(run.database_cpu_ms for run, _ in pairs),
+    )
