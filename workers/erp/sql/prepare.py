@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, tzinfo
+from itertools import groupby
 from typing import Any
 
 from sqlalchemy import Connection
@@ -12,13 +13,13 @@ from staging.contracts.error import ErrorCode
 from staging.contracts.form import Child, Form
 from staging.contracts.preparation import PrepareItem, PreviewWarning
 from staging.domain.errors import Refused
-from staging.domain.identity import Actor
+from staging.domain.identity import Actor, Tenant
 from staging.domain.ports import Execution, Outcome, Prepared, Route
 from workers.erp.command import CommandContext, CommandPlan
 from workers.erp.handlers import Registered
 from workers.erp.sql.apply import apply_form_operation, stock_moves
 from workers.erp.sql.catalogue_tables import CatalogueTables
-from workers.erp.sql.commands import command_preview, plan_command, require_same_pins
+from workers.erp.sql.commands import Waiting, command_preview, plan_command, require_same_pins
 from workers.erp.sql.context import WriteContext
 from workers.erp.sql.permissions import Grants
 from workers.erp.sql.pins import version_of
@@ -83,12 +84,28 @@ class Preparer:
         )
         work_out(connection, self._tables, self._ask(actor, target, item, True, seen=prepared.pins))
 
-    def execute(self, connection: Connection, grants: Grants, execution: Execution) -> Outcome:
-        """Everything again, under lock, then the change. No commit. ``grants``: as the transaction sees them."""
+    def in_sets(self, execution: Execution) -> bool:
+        """True where ``execute_all`` shares statements among several like this one."""
+        target = self._router.find(*_names(execution.route))
+        return target.command is not None and target.command.together is not None
+
+    def execute_all(
+        self, connection: Connection, grants: Grants, executions: Sequence[Execution]
+    ) -> list[Outcome]:
+        """Everything again, under lock, then the changes, those of a kind that follow each other as a set where they
+        can be. No commit. ``grants``: as the transaction sees them."""
+        outcomes: list[Outcome] = []
+        for (names, _), of_kind in groupby(executions, key=_kind):
+            target = self._router.find(*names)
+            if target.command:
+                outcomes += self._execute_commands(connection, grants, target.command, of_kind)
+            else:
+                outcomes += (self._execute(connection, grants, execution) for execution in of_kind)
+        return outcomes
+
+    def _execute(self, connection: Connection, grants: Grants, execution: Execution) -> Outcome:
         actor = execution.actor
         target = self._permitted_route(connection, grants, actor, execution.route)
-        if target.command:
-            return self._execute_command(connection, target, target.command, execution)
         # Confirmed here, but without a seal that could be verified: only what can be put in is taken from it.
         anew = not execution.prepared and execution.pins is not None
         payload = _input_only(target.form, execution.payload) if anew else execution.payload
@@ -115,9 +132,29 @@ class Preparer:
         target = self._router.find(route.form_id, route.op_type, route.command_type)
         return dict(prepared.payload) if target.command else _input_only(target.form, prepared.payload)
 
-    def _execute_command(
-        self, connection: Connection, target: Target, command: Registered, execution: Execution
-    ) -> Outcome:
+    def _execute_commands(
+        self,
+        connection: Connection,
+        grants: Grants,
+        command: Registered,
+        executions: Iterable[Execution],
+    ) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        waiting = Waiting(command)
+        for execution in executions:
+            if not command.together:
+                outcomes += waiting.execute()
+            context, plan = self._planned(connection, grants, command, execution)
+            if not waiting.takes(plan):
+                outcomes += waiting.execute()
+                context, plan = self._planned(connection, grants, command, execution)
+            waiting.add(context, plan)
+        return outcomes + waiting.execute()
+
+    def _planned(
+        self, connection: Connection, grants: Grants, command: Registered, execution: Execution
+    ) -> tuple[CommandContext, CommandPlan]:
+        target = self._permitted_route(connection, grants, execution.actor, execution.route)
         context = self._context(
             connection,
             execution.actor,
@@ -128,14 +165,14 @@ class Preparer:
             lock=True,
             op_id=execution.op_id,
         )
-        plan: CommandPlan = plan_command(command, context, execution.payload)
+        plan = plan_command(command, context, execution.payload)
         if execution.prepared:
             require_same_pins(plan, execution.pins or {}, execution.target_bill_id)
         _require_version(execution, version_of(plan.pins))
-        return command.handler.execute(context, plan)
+        return context, plan
 
     def _permitted_route(self, connection: Connection, grants: Grants, actor: Actor, route: Route) -> Target:
-        return self._permitted(connection, grants, actor, route.form_id, route.op_type, route.command_type)
+        return self._permitted(connection, grants, actor, *_names(route))
 
     def _permitted(
         self,
@@ -253,6 +290,14 @@ class Preparer:
             message = refusal.message(actor.locale)
             return [PreviewWarning(code=refusal.code.value, message=message)]
         return []
+
+
+def _kind(execution: Execution) -> tuple[tuple[str, str, str], Tenant]:
+    return _names(execution.route), execution.actor.tenant
+
+
+def _names(route: Route) -> tuple[str, str, str]:
+    return route.form_id, route.op_type, route.command_type
 
 
 def _require_version(execution: Execution, version: str) -> None:
