@@ -49,7 +49,15 @@ from staging.contracts.form import CommandPolicy
 from staging.domain.errors import Refused
 from workers.erp.command import CommandContext, CommandHandler, CommandPlan, SetHandler
 from workers.erp.sql.context import WriteContext
-from workers.erp.sql.record_write import Created, Links, create_record, delete_record, update_record
+from workers.erp.sql.record_write import (
+    Created,
+    Links,
+    New,
+    create_record,
+    create_records,
+    delete_record,
+    update_record,
+)
 from workers.erp.sql.state_write import guarded_update, set_state, stamped
 from workers.erp.sql.stock import Level, Move, look_at_stock, move_stock
 
@@ -63,9 +71,11 @@ __all__ = [
     "Level",
     "Links",
     "Move",
+    "New",
     "Registered",
     "SetHandler",
     "create_record",
+    "create_records",
     "delete_record",
     "guarded_update",
     "look_at_stock",

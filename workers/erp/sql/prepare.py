@@ -11,13 +11,13 @@ from sqlalchemy import Connection
 
 from staging.contracts.error import ErrorCode
 from staging.contracts.form import Child, Form
-from staging.contracts.preparation import PrepareItem, PreviewWarning
+from staging.contracts.preparation import OpType, PrepareItem, PreviewWarning
 from staging.domain.errors import Refused
 from staging.domain.identity import Actor, Tenant
 from staging.domain.ports import Execution, Outcome, Prepared, Route
 from workers.erp.command import CommandContext, CommandPlan
 from workers.erp.handlers import Registered
-from workers.erp.sql.apply import apply_form_operation, stock_moves
+from workers.erp.sql.apply import apply_form_operations, stock_moves
 from workers.erp.sql.catalogue_tables import CatalogueTables
 from workers.erp.sql.commands import Waiting, command_preview, plan_command, require_same_pins
 from workers.erp.sql.context import WriteContext
@@ -28,7 +28,7 @@ from workers.erp.sql.records import read_record
 from workers.erp.sql.routing import Router, Target
 from workers.erp.sql.stock import look_at_stock
 from workers.erp.sql.texts import Texts
-from workers.erp.sql.work_out import Ask, WorkedOut, work_out
+from workers.erp.sql.work_out import Ask, WorkedOut, work_out, work_out_all
 
 
 class Preparer:
@@ -87,7 +87,10 @@ class Preparer:
     def in_sets(self, execution: Execution) -> bool:
         """True where ``execute_all`` shares statements among several like this one."""
         target = self._router.find(*_names(execution.route))
-        return target.command is not None and target.command.together is not None
+        if target.command:
+            return target.command.together is not None
+        # Whether it repeats another is not known before that one is there.
+        return target.op is OpType.CREATE and execution.prepared and not target.form.natural_key
 
     def execute_all(
         self, connection: Connection, grants: Grants, executions: Sequence[Execution]
@@ -95,35 +98,51 @@ class Preparer:
         """Everything again, under lock, then the changes, those of a kind that follow each other as a set where they
         can be. No commit. ``grants``: as the transaction sees them."""
         outcomes: list[Outcome] = []
-        for (names, _), of_kind in groupby(executions, key=_kind):
+        for (names, _, in_sets), of_kind in groupby(executions, key=self._kind):
             target = self._router.find(*names)
             if target.command:
                 outcomes += self._execute_commands(connection, grants, target.command, of_kind)
             else:
-                outcomes += (self._execute(connection, grants, execution) for execution in of_kind)
+                for some in [list(of_kind)] if in_sets else [[one] for one in of_kind]:
+                    outcomes += self._execute_forms(connection, grants, target, some)
         return outcomes
 
-    def _execute(self, connection: Connection, grants: Grants, execution: Execution) -> Outcome:
-        actor = execution.actor
-        target = self._permitted_route(connection, grants, actor, execution.route)
-        # Confirmed here, but without a seal that could be verified: only what can be put in is taken from it.
-        anew = not execution.prepared and execution.pins is not None
-        payload = _input_only(target.form, execution.payload) if anew else execution.payload
-        item = PrepareItem(record=execution.target_bill_id, payload=payload, source_ref=execution.source_ref)
-        seen = (execution.pins or {}) if execution.prepared else None
-        ask = self._ask(actor, target, item, execution.allow_duplicate, seen=seen, lock=True)
-        worked = work_out(connection, self._tables, ask)
-        if anew and _as_shown(target.form, worked.payload) != _as_shown(target.form, execution.payload):
-            raise Refused(ErrorCode.VERSION_CONFLICT, {"record": execution.target_bill_id})
-        _require_version(execution, worked.pins.version())
-        return apply_form_operation(
+    def _kind(self, execution: Execution) -> tuple[tuple[str, str, str], Tenant, bool]:
+        return _names(execution.route), execution.actor.tenant, self.in_sets(execution)
+
+    def _execute_forms(
+        self, connection: Connection, grants: Grants, target: Target, executions: Sequence[Execution]
+    ) -> list[Outcome]:
+        """Several only of those that go ``in_sets``."""
+        now = self._clock()
+        asks = []
+        for execution in executions:
+            grants.require(connection, execution.actor, target.form.id, target.verb)
+            asks.append(self._ask_again(target, execution, now))
+        plans = work_out_all(connection, self._tables, asks)
+        for execution, plan in zip(executions, plans, strict=True):
+            if _is_anew(execution) and _as_shown(target.form, plan.payload) != _as_shown(
+                target.form, execution.payload
+            ):
+                raise Refused(ErrorCode.VERSION_CONFLICT, {"record": execution.target_bill_id})
+            _require_version(execution, plan.pins.version())
+        return apply_form_operations(
             connection,
             self._tables.catalogue,
             target.form,
-            execution,
-            plan=worked,
-            now_utc=ask.now,
-            today=ask.today,
+            list(zip(executions, plans, strict=True)),
+            now_utc=now,
+            today=asks[0].today,
+        )
+
+    def _ask_again(self, target: Target, execution: Execution, now: datetime) -> Ask:
+        payload = execution.payload
+        if _is_anew(execution):
+            payload = _input_only(target.form, payload)
+        item = PrepareItem(record=execution.target_bill_id, payload=payload, source_ref=execution.source_ref)
+        seen = (execution.pins or {}) if execution.prepared else None
+        return self._ask(
+            execution.actor, target, item, execution.allow_duplicate, seen=seen, lock=True, now=now
         )
 
     def restore_payload(self, prepared: Prepared) -> dict[str, Any]:
@@ -196,8 +215,9 @@ class Preparer:
         *,
         seen: Mapping[str, Any] | None = None,
         lock: bool = False,
+        now: datetime | None = None,
     ) -> Ask:
-        now = self._clock()
+        now = now or self._clock()
         return Ask(
             actor=actor,
             form=target.form,
@@ -292,12 +312,13 @@ class Preparer:
         return []
 
 
-def _kind(execution: Execution) -> tuple[tuple[str, str, str], Tenant]:
-    return _names(execution.route), execution.actor.tenant
-
-
 def _names(route: Route) -> tuple[str, str, str]:
     return route.form_id, route.op_type, route.command_type
+
+
+def _is_anew(execution: Execution) -> bool:
+    """Confirmed here, but without a seal that could be verified: only what can be put in is taken from it."""
+    return not execution.prepared and execution.pins is not None
 
 
 def _require_version(execution: Execution, version: str) -> None:

@@ -6,7 +6,7 @@ execution) the record, its source and their lines are locked where the engine ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -79,26 +79,45 @@ class WorkedOut:
 def work_out(connection: Connection, tables: CatalogueTables, ask: Ask) -> WorkedOut:
     """Raises ``ValidationFailed`` with every bad field; record_not_found, record_ambiguous, state_conflict,
     version_conflict, business_rule, possible_duplicate."""
-    return _Work(connection, tables, ask).run()
+    (worked,) = work_out_all(connection, tables, [ask])
+    return worked
+
+
+def work_out_all(connection: Connection, tables: CatalogueTables, asks: Sequence[Ask]) -> list[WorkedOut]:
+    """``work_out`` of several of one form, tenant and trust that have nothing to do with each other: what they refer
+    to is looked up together. What is wrong with any of them is raised, not with which."""
+    problems = Problems()
+    works = [_Work(connection, tables, ask, problems) for ask in asks]
+    roots = [work.begin() for work in works]
+    first = asks[0]
+    references = References(connection, tables, first.actor.tenant, problems, ids_only=first.trusted)
+    references.resolve([one for root in roots for one in wanted_references(root.touched())])
+    return [work.end(root, references) for work, root in zip(works, roots, strict=True)]
 
 
 class _Work:
-    def __init__(self, connection: Connection, tables: CatalogueTables, ask: Ask) -> None:
+    def __init__(self, connection: Connection, tables: CatalogueTables, ask: Ask, problems: Problems) -> None:
         self._connection, self._tables, self._ask = connection, tables, ask
         self._form, self._tenant = ask.form, ask.actor.tenant
-        self._problems = Problems()
+        self._problems = problems
         self._master = tables.master(ask.form.id)
         self._reader = PayloadReader(ask.form, self._master, self._problems, trusted=ask.trusted)
         self._record: Record | None = None
         self._chosen: Chosen | None = None
 
-    def run(self) -> WorkedOut:
+    def begin(self) -> Node:
+        """The tree, references as they were given."""
         ask = self._ask
         root = self._new() if ask.op in _NEW else self._existing()
         if ask.trusted:
             self._problems.raise_any()
             require_unchanged(self._pins(root), ask.seen or {}, ask.record, ask.actor.locale)
-        self._complete(root)
+        return root
+
+    def end(self, root: Node, references: References) -> WorkedOut:
+        """All the rest, once the references of ``begin``'s tree are resolved."""
+        ask = self._ask
+        self._complete(root, references)
         # The other types say nothing but "this record"; what a delete removes is in the pins.
         payload = root.payload() if ask.op in (*_NEW, OpType.UPDATE) else {}
         if ask.trusted and payload != ask.payload:
@@ -177,16 +196,11 @@ class _Work:
             return {}
         return {stock.child: [stock.product, stock.warehouse, stock.quantity]}
 
-    def _complete(self, root: Node) -> None:
-        """References, defaults, what must be there, totals; then every problem at once."""
+    def _complete(self, root: Node, references: References) -> None:
+        """Defaults and what they refer to, what must be there, totals; then every problem at once."""
         ask = self._ask
-        references = References(
-            self._connection, self._tables, self._tenant, self._problems, ids_only=ask.trusted
-        )
-        references.resolve(wanted_references(root.touched()))
         if not ask.trusted:
             _drop_unchanged(root)
-        if not ask.trusted:
             defaults = Defaults(self._connection, self._tables, ask.actor, ask.now, ask.today)
             for _ in range(_ROUNDS):
                 before = {id(node): set(node.new) for node in root.walk()}
