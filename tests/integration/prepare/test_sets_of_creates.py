@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -143,3 +145,55 @@ def test_rows_of_other_programs_are_worked_out_one_by_one(shop: Shop) -> None:
     outcomes = shop.execute_all(foreign[0], _customer(shop, "丙"), foreign[1])
     assert [o.result["number"] for o in outcomes] == ["KH0006", "KH0007", "KH0008"]
     assert {shop.row(customer, o.result_bill_id)["sRegionId"] for o in outcomes} == {"r1"}
+
+
+def test_the_duplicate_guard_of_all_of_them_is_asked_once_and_finds_what_is_there(shop: Shop) -> None:
+    some = [_quote(shop, f"t{n}") for n in range(6)]
+    with _statements(shop) as seen:
+        shop.execute_all(*some)
+    assert len([s for s in seen if s.lstrip().startswith("SELECT") and "sTitle" in s]) == 1
+    assert len([s for s in seen if "INSERT INTO ai_op_number" in s]) == 2, "the guard, and the number's first"
+    again = [_quote(shop, f"n{n}") for n in range(3)]
+    shop.add(quote, sId="twin", sBillNo="X", sTitle="n1", sCustomerId="c1", dTaxRate=Decimal("0.1"))
+    refusal = _refusal(shop, *again)
+    assert refusal.code is E.POSSIBLE_DUPLICATE
+    assert [c["id"] for c in refusal.candidates] == ["twin"]
+    del again[1]
+    assert len(shop.execute_all(*again)) == 2
+
+
+def test_records_that_share_a_part_of_the_natural_key_are_no_twins_however_many(shop: Shop) -> None:
+    some = [_quote(shop, f"t{n}") for n in range(3)]
+    with shop.engine.begin() as connection:
+        rows = [{"sId": f"z{n:03}", "sTitle": f"t{n % 3}", "sCustomerId": "c2"} for n in range(60)]
+        owner = {"sBrandsId": "b1", "sSubsidiaryId": "s1"}
+        connection.execute(
+            quote.insert(), [{**owner, **row, "bInvalid": n % 2} for n, row in enumerate(rows)]
+        )
+        # One that cannot be told from its neighbours by the columns alone, behind more than are looked at.
+        for n in range(60):
+            connection.execute(
+                quote.insert(), {**owner, "sId": f"y{n:03}", "sTitle": "t0 ", "sCustomerId": "c1"}
+            )
+    assert len(shop.execute_all(*some)) == 3
+
+
+def test_sets_that_meet_write_a_twin_once(shop: Shop) -> None:
+    sets = [[_quote(shop, f"t{n}") for n in order] for order in ((1, 2, 3), (4, 3, 5), (6, 1, 7))]
+
+    def run(some: list[Execution]) -> str:
+        try:
+            shop.execute_all(*some)
+        except OpstageError as error:
+            return error.code.value
+        return "done"
+
+    with ThreadPoolExecutor(3) as pool:
+        ends = list(pool.map(run, sets))
+    with shop.engine.connect() as connection:
+        titles = [
+            row[0] for row in connection.execute(select(quote.c.sTitle).where(quote.c.sTitle.like("t_")))
+        ]
+    assert len(titles) == len(set(titles)) == 3 * ends.count("done")
+    assert "done" in ends
+    assert set(ends) <= {"done", "possible_duplicate"}

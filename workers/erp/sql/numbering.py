@@ -26,6 +26,7 @@ from sqlalchemy import (
     bindparam,
     func,
     literal,
+    literal_column,
     select,
     update,
 )
@@ -36,7 +37,7 @@ from sqlalchemy.sql.dml import Insert, Update
 
 from staging.contracts.form import NumberRule
 from staging.domain.identity import Tenant
-from staging.storage.dialect import is_mysql
+from staging.storage.dialect import is_mysql, one_or_many
 from workers.erp.sql.catalogue_tables import RowTable
 from workers.erp.tables import counter_table
 
@@ -122,12 +123,14 @@ def allocate_all(
     return [series.number(last)]
 
 
-def hold(connection: Connection, counters: str, tenant: Tenant, scope: str) -> None:
-    """Keep other transactions of this tenant out of ``scope`` until this one ends (a counter row, counted up)."""
-    key = {"b": tenant.brands_id, "s": tenant.subsidiary_id, "scope": scope}
-    statements = _statements(counters)
-    if statements.advance(connection, key, 1) is None:
-        statements.create(connection, {**key, "start": 1, "by": 1})
+def hold(connection: Connection, counters: str, tenant: Tenant, scopes: Sequence[str]) -> None:
+    """Keep other transactions of this tenant out of ``scopes`` until this one ends (counter rows, counted up).
+
+    All who hold several name them in the same order.
+    """
+    of_tenant = {"b": tenant.brands_id, "s": tenant.subsidiary_id, "start": 1}
+    if scopes:
+        _statements(counters).hold(connection, [{**of_tenant, "scope": scope} for scope in scopes])
 
 
 def _exist(
@@ -173,7 +176,7 @@ def _highest(
 
 class _Statements:
     """``advance``: + ``by``, None without a row. ``create``: insert ``start``, or + ``by`` if somebody was faster.
-    ``move``: set.
+    ``move``: set. ``hold``: ``create`` of several, for their locks.
 
     Never insert-then-update on the MySQL family: two that met at the insert would each hold a shared lock there and
     deadlock in the update (1213); its upsert takes the exclusive lock at once.
@@ -200,17 +203,23 @@ class _Statements:
             "other": update(table).where(*of_key).values(iLast=moved).returning(last),
         }
         pg, lite, my = pg_insert(table), sqlite_insert(table), mysql_insert(table)
-        conflict = {
-            "index_elements": [c.name for c in table.primary_key.columns],
-            "set_": {"iLast": moved},
-        }
+        index = [c.name for c in table.primary_key.columns]
         self._create: dict[str, Insert] = {
-            "postgresql": pg.values(row).on_conflict_do_update(**conflict).returning(last),  # type: ignore[arg-type]
-            "sqlite": lite.values(row).on_conflict_do_update(**conflict).returning(last),  # type: ignore[arg-type]
-            "mysql": my.values(
-                {**row, "iLast": func.last_insert_id(bindparam("start"))}
-            ).on_duplicate_key_update(iLast=func.last_insert_id(moved)),
+            name: insert.values(row)
+            .on_conflict_do_update(index_elements=index, set_={"iLast": moved})
+            .returning(last)
+            for name, insert in (("postgresql", pg), ("sqlite", lite))
         }
+        self._create["mysql"] = my.values(
+            {**row, "iLast": func.last_insert_id(bindparam("start"))}
+        ).on_duplicate_key_update(iLast=func.last_insert_id(moved))
+        # A bound value behind VALUES is more than PyMySQL's executemany understands.
+        up = {"iLast": last + literal_column("1")}
+        self._hold: dict[str, Insert] = {
+            name: insert.values(row).on_conflict_do_update(index_elements=index, set_=up)
+            for name, insert in (("postgresql", pg), ("sqlite", lite))
+        }
+        self._hold["mysql"] = my.values(row).on_duplicate_key_update(up)
 
     def advance(self, connection: Connection, key: dict[str, str], by: int) -> int | None:
         values = {**key, "by": by}
@@ -224,6 +233,10 @@ class _Statements:
         if not is_mysql(connection.dialect):
             return int(connection.execute(self._create[connection.dialect.name], values).scalar_one())
         return int(connection.execute(self._create["mysql"], values).lastrowid)
+
+    def hold(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+        name = "mysql" if is_mysql(connection.dialect) else connection.dialect.name
+        connection.execute(self._hold[name], one_or_many(rows))
 
     def move(self, connection: Connection, values: dict[str, object]) -> None:
         connection.execute(self._move, values)

@@ -89,8 +89,8 @@ class Preparer:
         target = self._router.find(*_names(execution.route))
         if target.command:
             return target.command.together is not None
-        # Whether it repeats another is not known before that one is there.
-        return target.op is OpType.CREATE and execution.prepared and not target.form.natural_key
+        # Rows of other programs are worked out from names, which may mean what one before them has written.
+        return target.op is OpType.CREATE and execution.prepared
 
     def execute_all(
         self, connection: Connection, grants: Grants, executions: Sequence[Execution]
