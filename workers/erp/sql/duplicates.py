@@ -30,8 +30,8 @@ def natural_key(form: Form, root: Node) -> str:
     names = form.natural_key
     if not names or not any(name in root.new for name in names):
         return ""
-    values = [root.value(name) for name in names]
-    return "" if any(value is None or value == "" for value in values) else canonical_json(values)
+    values = {name: root.value(name) for name in names}
+    return "" if any(value is None or value == "" for value in values.values()) else canonical_json(values)
 
 
 def hold_natural_keys(
@@ -57,9 +57,9 @@ def find_duplicates(
         for n, column in zip(names, columns, strict=True)
     ]
     itself = [root.key for root in asked.values() if root.key]
-    statement = select(master.key, *columns).where(
-        *master.of_tenant(tenant), *terms, master.key.not_in(itself)
-    )
+    if itself:
+        terms.append(master.key.not_in(itself))
+    statement = select(master.key, *columns).where(*master.of_tenant(tenant), *terms)
     if form.states.invalid:
         statement = statement.where(flag_is(master.named(form.states.invalid.column), False))
     limit = _LOOKED_AT * len(asked)
