@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from itertools import groupby
 
 from staging.contracts.error import ErrorCode
 from staging.domain.canonical import hashes_to, payload_hash
@@ -14,8 +15,11 @@ from staging.domain.ports import ErpAdapter, ErpTransaction, Execution, LedgerRo
 from staging.domain.seal import claims_confirm, is_sealed
 from staging.services.access import route_of
 from staging.settings import Settings
+from workers.batch import kind_of
 from workers.outcomes import Done, from_ledger, ledger_result, succeeded
 from workers.writeback import LeaseLost
+
+_Member = tuple[Operation, Execution]
 
 
 class Attempt:
@@ -84,26 +88,37 @@ class Attempt:
     def apply_all(
         self,
         tx: ErpTransaction,
-        members: Sequence[tuple[Operation, Execution]],
-        around: Callable[[Operation], AbstractContextManager[object]],
+        members: Sequence[_Member],
+        around: Callable[[Sequence[Operation]], AbstractContextManager[object]],
     ) -> list[Done]:
         """``apply`` of one tenant's operations where queue and ERP share the database: one statement for all ledger
-        rows, one for all results. Each is executed inside ``around`` of it."""
+        rows, one for all results. Those that the adapter takes as a set are executed together, inside ``around`` of
+        them; others alone, inside ``around`` of each."""
         tenant = members[0][0].tenant
         ledger, rows = self._adapter.ledger, [_ledger_row(operation) for operation, _ in members]
         before = ledger.insert_all(tx.connection, tenant, rows)
-        ends, results = [], {}
-        for operation, execution in members:
-            key = operation.idempotency_key
-            if key in before:
-                ends.append(from_ledger(operation, before[key]))
-                continue
-            with around(operation):
-                outcome = self._adapter.apply(tx, execution)
-                results[key] = ledger_result(outcome)
-                ends.append(succeeded(operation, outcome))
+        keys = [operation.idempotency_key for operation, _ in members]
+        ends = {k: from_ledger(o, before[k]) for k, (o, _) in zip(keys, members, strict=True) if k in before}
+        results = {}
+        for some in self._sets([m for k, m in zip(keys, members, strict=True) if k not in before]):
+            operations, executions = zip(*some, strict=True)
+            with around(operations):
+                outcomes = self._adapter.apply_all(tx, executions)
+                for operation, outcome in zip(operations, outcomes, strict=True):
+                    results[operation.idempotency_key] = ledger_result(outcome)
+                    ends[operation.idempotency_key] = succeeded(operation, outcome)
         ledger.store_results(tx.connection, tenant, results)
-        return ends
+        return [ends[key] for key in keys]
+
+    def _sets(self, members: Sequence[_Member]) -> Iterator[Sequence[_Member]]:
+        """``members`` in their order, those of a kind that follow each other together where the adapter takes sets."""
+
+        def kind(member: _Member) -> tuple[bool, object]:
+            return self._adapter.in_sets(member[1]), kind_of(member[0])
+
+        for (in_sets, _), of_kind in groupby(members, key=kind):
+            some = list(of_kind)
+            yield from [some] if in_sets else ([one] for one in some)
 
 
 def _ledger_row(operation: Operation) -> LedgerRow:

@@ -82,6 +82,11 @@ class Pace:
             self.size = max(1, min(self._most, fits))
 
 
+def kind_of(operation: Operation) -> tuple[str, str]:
+    """What operations have to have in common to take alike long."""
+    return operation.command_type, operation.form_id
+
+
 class Costs:
     """How long operations of a kind take: the median of the last ones, so that a cold start or a busy moment passes."""
 
@@ -89,12 +94,11 @@ class Costs:
         self._seconds: dict[tuple[str, str], deque[float]] = {}
 
     def note(self, operation: Operation, seconds: float) -> None:
-        kind = (operation.command_type, operation.form_id)
-        self._seconds.setdefault(kind, deque(maxlen=_REMEMBERED)).append(seconds)
+        self._seconds.setdefault(kind_of(operation), deque(maxlen=_REMEMBERED)).append(seconds)
 
     def of(self, operation: Operation) -> float:
         """Seconds, infinite for a kind never seen."""
-        last = self._seconds.get((operation.command_type, operation.form_id))
+        last = self._seconds.get(kind_of(operation))
         return median(last) if last else float("inf")
 
 

@@ -184,7 +184,9 @@ class Executor:
         def fits(operation: Operation) -> bool:
             nonlocal left_s
             left_s -= self._costs.of(operation)
-            return left_s > 0 and operation.tenant == first.tenant and operation.attempt == 1
+            # Whoever has no attempt left is run alone: see ``_cut_off``.
+            untried = operation.attempt == 1 < operation.max_attempts
+            return left_s > 0 and operation.tenant == first.tenant and untried
 
         return fits if fits(first) else lambda _: False
 
@@ -200,8 +202,7 @@ class Executor:
                 for member in members:
                     self._broke(member, error, in_commit=True)
             elif ends_task:
-                self._release([o for o in members if o is not run.current])
-                self._broke(run.current, error, in_commit=False)
+                self._cut_off(members, run.current, error)
             else:
                 log.info("%d operations run one by one (%s)", len(members), type(error).__name__)
                 batch.put_back(members)
@@ -211,6 +212,19 @@ class Executor:
         failpoints.reached("W8", *ids)
         self._teller.committed(told)
         failpoints.reached("W10", *ids)
+
+    def _cut_off(
+        self, members: Sequence[Operation], current: Sequence[Operation], error: BaseException
+    ) -> None:
+        """The task ends in the middle of a group. One that was being executed has used its time up. Of several nobody
+        can say which one did: their attempt counts, so that each is alone next time."""
+        under_way = {o.id for o in current}
+        self._release([o for o in members if o.id not in under_way])
+        if len(current) == 1:
+            self._broke(current[0], error, in_commit=False)
+            return
+        for operation in current:
+            self._end(operation, interrupted(operation))
 
     def _holds(self, operation: Operation) -> bool:
         """Separate databases: is the lease still ours, just before the ERP's commit? What comes between the two is

@@ -29,14 +29,15 @@ class _Refused(Exception):
 
 
 class GroupRun:
-    """``in_commit``: an exception proves nothing any more. ``current``: the member that was being executed."""
+    """``in_commit``: an exception proves nothing any more. ``current``: the members that were being worked on, one
+    where it was one; nobody can say whose doing it is when time is up in the middle of several."""
 
     def __init__(
         self, adapter: ErpAdapter, attempt: Attempt, costs: Costs, members: Sequence[Operation]
     ) -> None:
         self._adapter, self._attempt, self._costs, self._members = adapter, attempt, costs, members
         self.in_commit = False
-        self.current = members[0]
+        self.current = members
 
     def execute(self) -> list[Told]:
         """Execute and commit all; what is to be told. Raises ``LeaseLost`` and what adapter and database raise."""
@@ -73,7 +74,7 @@ class GroupRun:
     def _one_by_one(self, tx: ErpTransaction) -> list[Done]:
         ends = []
         for member in self._members:
-            with self._under_way(member):
+            with self._under_way([member]):
                 ends.append(self._end(tx, member))
         return ends
 
@@ -88,7 +89,9 @@ class GroupRun:
             return refused(operation, error)
 
     @contextmanager
-    def _under_way(self, operation: Operation) -> Iterator[None]:
-        self.current, began = operation, time.monotonic()
+    def _under_way(self, operations: Sequence[Operation]) -> Iterator[None]:
+        self.current, began = operations, time.monotonic()
         yield
-        self._costs.note(operation, time.monotonic() - began)
+        self.current, each_s = self._members, (time.monotonic() - began) / len(operations)
+        for operation in operations:
+            self._costs.note(operation, each_s)

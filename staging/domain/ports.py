@@ -201,6 +201,16 @@ class ErpAdapter(Protocol):
     def apply(self, tx: ErpTransaction, execution: Execution) -> Outcome:
         """Check again (permission, state, pins, rules) and make the business change inside ``tx``; no commit."""
 
+    def in_sets(self, execution: Execution) -> bool:
+        """True where ``apply_all`` does several of this kind together; False where one after the other."""
+
+    def apply_all(self, tx: ErpTransaction, executions: Sequence[Execution]) -> Sequence[Outcome]:
+        """``apply`` of several operations of one tenant: as if in the order given, outcomes in that order.
+
+        Raises if any of them is refused: roll back, and ``apply`` them one by one to learn which. May refuse more than
+        ``apply`` would, never less.
+        """
+
     def check(self) -> Sequence[CatalogueProblem]:
         """Compare the catalogue with the live database; empty where it fits."""
 

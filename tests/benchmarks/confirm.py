@@ -103,7 +103,7 @@ def _prepared(env: Mapping[str, str], count: int, tenants: int) -> list[tuple[st
         for number in range(count):
             brands = brands_of(number % tenants)
             actor = Actor(Tenant(brands, SUBSIDIARY), USER)
-            made = services.prepare.prepare(actor, asked_for(payload_of(number), form=True))
+            made = services.prepare.prepare(actor, asked_for(payload_of(number)))
             found.append((brands, f"/v1/preparations/{made.preparation_id}/confirm"))
     return found
 

@@ -18,7 +18,7 @@ class Hosts(Opstage):
     """``count`` hosts, one worker process on each."""
 
     def __init__(self, count: int) -> None:
-        super().__init__(f"hosts-{count}", f"Opstage, {count} hosts", form=False)
+        super().__init__(f"hosts-{count}", f"Opstage, {count} hosts", "erp.po.place")
         self._count = count
 
     def workers(self, run: Run) -> list[LoggedProcess]:

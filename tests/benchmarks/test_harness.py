@@ -40,6 +40,11 @@ def test_opstage_and_the_loop_by_hand_are_measured_on_the_same_work(place: Bench
     assert summaries[1].worker_cpu_ms > 0
 
 
+def test_the_set_based_handler_leaves_what_the_others_leave(place: Bench) -> None:
+    arm = chosen("opstage-set", "postgresql")[1]
+    assert one(place, arm, 40, 0, None, _quiet).ops_per_s > 0
+
+
 class _Doubling(ByHand):
     """A planted bug: one order is written although nobody asked for it."""
 

@@ -7,6 +7,7 @@ twice shows there, whatever the product's own tables say.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from sqlalchemy import Engine
 
@@ -24,12 +25,18 @@ _CATALOGUE = load_catalogue(demo.FORMS)  # once for all children of a worker
 
 
 class RecordingDemo(DemoAdapter):
-    """``apply`` also appends the effect, in the same transaction."""
+    """``apply`` and ``apply_all`` also append the effects, in the same transaction."""
 
     def apply(self, tx: ErpTransaction, execution: Execution) -> Outcome:
         outcome = super().apply(tx, execution)
         write_effect(tx.connection, execution, execution.route.command_type)
         return outcome
+
+    def apply_all(self, tx: ErpTransaction, executions: Sequence[Execution]) -> list[Outcome]:
+        outcomes = super().apply_all(tx, executions)
+        for execution in executions:
+            write_effect(tx.connection, execution, execution.route.command_type)
+        return outcomes
 
 
 def build_adapter(settings: Settings, engine: Engine) -> RecordingDemo:

@@ -164,6 +164,12 @@ class EffectsAdapter:
             steps.write({})
         return steps.outcome
 
+    def in_sets(self, execution: Execution) -> bool:
+        return False
+
+    def apply_all(self, tx: ErpTransaction, executions: Sequence[Execution]) -> list[Outcome]:
+        return [self.apply(tx, execution) for execution in executions]
+
     def close(self) -> None:
         self._engine.dispose()
 

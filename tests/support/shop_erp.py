@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -226,6 +226,13 @@ class Shop:
             outcome = self.adapter.apply(tx, execution)
             tx.commit()
         return outcome
+
+    def execute_all(self, *executions: Execution) -> Sequence[Outcome]:
+        """In one transaction, as a group does it."""
+        with self.adapter.transaction() as tx:
+            outcomes = self.adapter.apply_all(tx, executions)
+            tx.commit()
+        return outcomes
 
     def run(self, form: str, op: str, **what: Any) -> Outcome:
         """Prepare and execute."""

@@ -40,6 +40,15 @@ class WithoutExecute(Good):
     execute: ClassVar[Any] = None
 
 
+class WithExecuteAll(Good):
+    def execute_all(self, planned: Any) -> list[Outcome]:
+        return []
+
+
+class WithBrokenExecuteAll(Good):
+    execute_all = "soon"
+
+
 class Demanding(Good):
     def __init__(self, url: str) -> None:
         self.url = url
@@ -62,6 +71,13 @@ def test_a_handler_is_made_once_and_found_by_its_command_type() -> None:
     assert [one.policy.command_type for one in registry] == ["dh.project.retitle"]
 
 
+def test_a_handler_says_whether_it_takes_several_at_once() -> None:
+    registry = HandlerRegistry([policy("a.b.one", "Good"), policy("a.b.all", "WithExecuteAll")])
+    assert registry.get("a.b.one").together is None
+    several = registry.get("a.b.all")
+    assert several.together is several.handler
+
+
 def test_an_unknown_command_is_form_not_found() -> None:
     registry = HandlerRegistry([])
     assert registry.find("erp.quote.create") is None
@@ -81,6 +97,7 @@ def test_an_unknown_command_is_form_not_found() -> None:
         (f"{__name__}:Demanding", "missing 1 required positional argument"),
         (f"{__name__}:WithoutInput", "has no pydantic model named Input"),
         (f"{__name__}:WithoutExecute", "has no method execute"),
+        (f"{__name__}:WithBrokenExecuteAll", "execute_all is no method"),
     ],
 )
 def test_a_handler_that_cannot_be_used_is_named_with_the_reason(path: str, why: str) -> None:

@@ -6,6 +6,7 @@ class, ``package.module:Name``). The adapter has already checked form, policy an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, ClassVar, Protocol
@@ -64,7 +65,10 @@ class CommandPlan:
 
 
 class CommandHandler(Protocol):
-    """``prepare`` runs for the card and again, with ``lock``, at execution; then ``execute`` writes."""
+    """``prepare`` runs for the card and again, with ``lock``, at execution; then ``execute`` writes.
+
+    A handler may also have ``execute_all``: see ``SetHandler``.
+    """
 
     Input: ClassVar[type[BaseModel]]
     """The typed input, with the payload's names and ``extra="forbid"``; amounts are ``sql.coerce.exact_decimal``."""
@@ -74,3 +78,17 @@ class CommandHandler(Protocol):
 
     def execute(self, context: CommandContext, plan: CommandPlan) -> Outcome:
         """Make the change of a plan just prepared with ``lock`` in this transaction. No commit, no DDL."""
+
+
+class SetHandler(CommandHandler, Protocol):
+    """A handler whose operations, where several of one tenant are executed together, share their statements."""
+
+    def execute_all(self, planned: Sequence[tuple[CommandContext, CommandPlan]]) -> Sequence[Outcome]:
+        """``execute`` of several at once, as if in this order; an outcome for each, in the same order.
+
+        Each has its own context (actor, ``op_id``, ``record``); connection and tenant are the same. All plans were
+        made, with ``lock``, before the first of them is executed. Two that have a target or a pin in common never come
+        together; what else one of them means to the next (a budget that is enough for one) is for this method to
+        check. Raise for any doubt: all is undone then, and they are executed one by one, through ``execute``, which
+        also serves whoever comes alone.
+        """

@@ -25,6 +25,14 @@ columns, makers, totals and stock to the same functions the forms use::
 
 and in ``forms.yaml``, under ``commands``: ``{command_type: erp.stock.reportDamage, form: stock_adjustment, label: …,
 handler: "mycompany.erp_handlers:ReportDamage"}``.
+
+A handler may have ``execute_all`` besides, the set-based form of ``execute``: operations of one tenant that come
+together then share their statements (a counter moved once, one INSERT for all)::
+
+        def execute_all(self, planned: Sequence[tuple[CommandContext, CommandPlan]]) -> list[Outcome]:
+            ...  # an outcome for each, in order; raise, and they are executed one by one instead
+
+``command.SetHandler`` says what it may rely on, and what not.
 """
 
 from __future__ import annotations
@@ -39,9 +47,17 @@ from pydantic import BaseModel
 from staging.contracts.error import ErrorCode
 from staging.contracts.form import CommandPolicy
 from staging.domain.errors import Refused
-from workers.erp.command import CommandContext, CommandHandler, CommandPlan
+from workers.erp.command import CommandContext, CommandHandler, CommandPlan, SetHandler
 from workers.erp.sql.context import WriteContext
-from workers.erp.sql.record_write import Created, Links, create_record, delete_record, update_record
+from workers.erp.sql.record_write import (
+    Created,
+    Links,
+    New,
+    create_record,
+    create_records,
+    delete_record,
+    update_record,
+)
 from workers.erp.sql.state_write import guarded_update, set_state, stamped
 from workers.erp.sql.stock import Level, Move, look_at_stock, move_stock
 
@@ -55,8 +71,11 @@ __all__ = [
     "Level",
     "Links",
     "Move",
+    "New",
     "Registered",
+    "SetHandler",
     "create_record",
+    "create_records",
     "delete_record",
     "guarded_update",
     "look_at_stock",
@@ -78,6 +97,11 @@ class Registered:
 
     policy: CommandPolicy
     handler: CommandHandler
+
+    @property
+    def together(self) -> SetHandler | None:
+        """The handler, if it executes several at once."""
+        return cast("SetHandler", self.handler) if hasattr(self.handler, "execute_all") else None
 
 
 class HandlerRegistry:
@@ -105,7 +129,10 @@ class HandlerRegistry:
 
 def load_handler(path: str) -> CommandHandler:
     """Import ``package.module:Name`` and make one of it. Raises ``HandlerInvalid``."""
-    return cast("CommandHandler", made_by(path, models=("Input",), methods=("prepare", "execute")))
+    made = made_by(path, models=("Input",), methods=("prepare", "execute"))
+    if not callable(getattr(made, "execute_all", made.execute)):
+        raise HandlerInvalid(f"handler {path!r}: execute_all is no method")
+    return cast("CommandHandler", made)
 
 
 def made_by(path: str, *, models: Iterable[str], methods: Iterable[str]) -> Any:

@@ -20,11 +20,12 @@ ARMS: dict[str, Arm] = {
             "bare-sqlite", "by hand, a commit each", "tests.benchmarks.loops.bare_sqlite", engine="sqlite"
         ),
         *PEERS,
-        Opstage("opstage-form", "Opstage, catalogue form", form=True, commit="group"),
-        Opstage("opstage-handler", "Opstage, Python handler", form=False, commit="group"),
-        Opstage("opstage-form-each", "Opstage, catalogue form", form=True, **_EACH),
-        Opstage("opstage-handler-each", "Opstage, Python handler", form=False, **_EACH),
-        Duplicates("opstage-again", "Opstage, executed before", form=True, commit="group"),
+        Opstage("opstage-form", "Opstage, catalogue form", commit="group"),
+        Opstage("opstage-handler", "Opstage, Python handler", "erp.po.place", commit="group"),
+        Opstage("opstage-set", "Opstage, set-based handler", "erp.po.placeAll", commit="group"),
+        Opstage("opstage-form-each", "Opstage, catalogue form", **_EACH),
+        Opstage("opstage-handler-each", "Opstage, Python handler", "erp.po.place", **_EACH),
+        Duplicates("opstage-again", "Opstage, executed before", commit="group"),
     )
 }
 REFERENCE = {"postgresql": "bare", "mariadb": "bare-mariadb", "sqlite": "bare-sqlite"}

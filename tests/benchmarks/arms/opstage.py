@@ -23,7 +23,7 @@ from staging.settings import Settings
 from staging.storage import audit, operations
 from staging.storage.unit_of_work import QueueStore, UnitOfWork
 from tests.benchmarks.arms.base import Arm, Run, program
-from tests.benchmarks.erp.client import asked_for
+from tests.benchmarks.erp.client import FORM, asked_for
 from tests.benchmarks.reference.orders import SUBSIDIARY, USER, Order, payload_of
 from tests.support.processes import BeatProcess, LoggedProcess, WorkerProcess, settings_from
 from workers.erp.tables import op_ledger
@@ -61,16 +61,18 @@ _BUDGET = {
 
 
 class Opstage(Arm):
-    """``form``: the catalogue form's create through the generic adapter; else the Python command handler."""
+    """``command``: a Python command handler's; else the catalogue form's create through the generic adapter."""
 
     engines = ("postgresql", "mariadb", "sqlite")
     end = StatusCode.EXECUTED
     still_open = """SELECT count(*) FROM ai_op_queue WHERE "sStatus" = 'pending'"""
 
-    def __init__(self, name: str, label: str, *, form: bool, commit: str = "op", **settings: str) -> None:
+    def __init__(
+        self, name: str, label: str, command: str = FORM, *, commit: str = "op", **settings: str
+    ) -> None:
         self.name, self.label, self.commit = name, label, commit
-        self._form, self._settings = form, settings
-        self.counter = "product" if form else "own"
+        self._command, self._settings = command, settings
+        self.counter = "product" if command == FORM else "own"
 
     def env(self, run: Run) -> dict[str, str]:
         return {
@@ -85,7 +87,7 @@ class Opstage(Arm):
         }
 
     def prepare(self, run: Run) -> None:
-        if self._form:  # what a catalogue has no word for, the ERP's database keeps by itself
+        if self._command == FORM:  # what a catalogue has no word for, the ERP's database keeps by itself
             with run.connect() as connection:
                 for statement in _BUDGET[run.bench.kind]:
                     connection.execute(text(statement))
@@ -116,9 +118,10 @@ class Opstage(Arm):
         ]
 
     def waits_ms(self, run: Run, count: int) -> list[float]:
-        kind = "form" if self._form else "handler"
         client = "tests.benchmarks.erp.client"
-        return [*json.loads(program(sys.executable, client, run, kind, str(count), env=self.env(run)))]
+        return [
+            *json.loads(program(sys.executable, client, run, self._command, str(count), env=self.env(run)))
+        ]
 
     def problems(self, run: Run, connection: Connection, expected: Collection[str]) -> list[str]:
         return [*super().problems(run, connection, expected), *self._queue_problems(connection, expected)]
@@ -143,7 +146,7 @@ class Opstage(Arm):
     def _prepared(self, settings: Settings, engine: Any) -> Prepared:
         """Prepared once for real; the orders differ in words only."""
         return load_adapter(settings, engine).prepare(
-            Actor(Tenant("B0000", SUBSIDIARY), USER), asked_for(payload_of(0), form=self._form)
+            Actor(Tenant("B0000", SUBSIDIARY), USER), asked_for(payload_of(0), self._command)
         )
 
     def _row(self, order: Order, prepared: Prepared, settings: Settings) -> NewOperation:
@@ -201,7 +204,7 @@ class Duplicates(Opstage):
                 "sBrandsId": order.brands,
                 "sSubsidiaryId": SUBSIDIARY,
                 "sOpId": f"first-{order.id}",
-                "sCommandType": "erp.po.create" if self._form else "erp.po.place",
+                "sCommandType": "erp.po.create" if self._command == FORM else self._command,
                 "sPayloadHash": payload_hash(load_json(order.payload)),
                 "sResult": _FIRST_RESULT,
             }

@@ -1,4 +1,4 @@
-"""A person's confirms, one at a time, each until its end is heard: ``client form|handler COUNT``."""
+"""A person's confirms, one at a time, each until its end is heard: ``client COMMAND COUNT``, "form" for the form."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ from tests.benchmarks.reference.orders import SUBSIDIARY, USER, brands_of, paylo
 _LONGEST_S = 60.0
 
 
-def asked_for(payload: dict[str, Any], *, form: bool) -> PrepareRequest:
+FORM = "form"
+
+
+def asked_for(payload: dict[str, Any], command: str = FORM) -> PrepareRequest:
     """What an agent sends for this order: no computed field in a form's payload."""
-    if not form:
-        return PrepareRequest(command_type="erp.po.place", payload=payload)
+    if command != FORM:
+        return PrepareRequest(command_type=command, payload=payload)
     given = {k: v for k, v in payload.items() if k != "total"}
     given["lines"] = [{k: v for k, v in line.items() if k != "amount"} for line in payload["lines"]]
     return PrepareRequest(form_id="po", op_type="create", payload=given)
 
 
-def waits_ms(count: int, *, form: bool, tenants: int = 20) -> list[float]:
+def waits_ms(count: int, command: str, tenants: int = 20) -> list[float]:
     """From the confirm call to the message of the operation's end at the user's subscriber, milliseconds."""
     pubsub = open_redis().pubsub()
     pubsub.subscribe(*(user_channel(brands_of(n), SUBSIDIARY, USER) for n in range(tenants)))
@@ -36,7 +39,7 @@ def waits_ms(count: int, *, form: bool, tenants: int = 20) -> list[float]:
     with open_services() as services:
         for number in range(count):
             actor = Actor(Tenant(brands_of(number % tenants), SUBSIDIARY), USER)
-            preparation = services.prepare.prepare(actor, asked_for(payload_of(number), form=form))
+            preparation = services.prepare.prepare(actor, asked_for(payload_of(number), command))
             start = time.perf_counter()
             (operation,) = services.confirm.confirm(actor, preparation.preparation_id)
             while not _ended(pubsub.get_message(timeout=30), operation.id):
@@ -57,4 +60,4 @@ def _ended(message: Any, op_id: str) -> bool:
 
 
 if __name__ == "__main__":
-    print(json.dumps(waits_ms(int(sys.argv[2]), form=sys.argv[1] == "form")))
+    print(json.dumps(waits_ms(int(sys.argv[2]), sys.argv[1])))

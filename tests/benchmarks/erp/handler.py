@@ -42,6 +42,10 @@ class PlaceOrder:
             key, number = play(cursor, work, returning=sql.returning)
         finally:
             cursor.close()
-        return Outcome(
-            key, {"zh": f"已下单 {number}", "en": f"Placed {number}"}, {"billId": key, "number": number}
-        )
+        return placed(key, number)
+
+
+def placed(key: str, number: str) -> Outcome:
+    return Outcome(
+        key, {"zh": f"已下单 {number}", "en": f"Placed {number}"}, {"billId": key, "number": number}
+    )

@@ -113,8 +113,18 @@ class SqlAdapter:
         return open_transaction(self._engine, self._grants)
 
     def apply(self, tx: ErpTransaction, execution: Execution) -> Outcome:
+        (outcome,) = self._execute_all(tx, [execution])
+        return outcome
+
+    def in_sets(self, execution: Execution) -> bool:
+        return self._preparer.in_sets(execution)
+
+    def apply_all(self, tx: ErpTransaction, executions: Sequence[Execution]) -> list[Outcome]:
+        return self._execute_all(tx, executions)
+
+    def _execute_all(self, tx: ErpTransaction, executions: Sequence[Execution]) -> list[Outcome]:
         grants = tx.grants if isinstance(tx, SqlTransaction) else self._grants
-        return self._preparer.execute(tx.connection, grants, execution)
+        return self._preparer.execute_all(tx.connection, grants, executions)
 
     def check(self) -> Sequence[Problem]:
         return check_catalogue(self.catalogue, self._engine)

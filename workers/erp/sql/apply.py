@@ -10,7 +10,7 @@ out as they are; the whole transaction may run again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Protocol
 
@@ -27,7 +27,9 @@ from workers.erp.sql.generate import generate_from, read_source, take
 from workers.erp.sql.record_write import (
     Created,
     Links,
+    New,
     create_record,
+    create_records,
     delete_record,
     give_back_taken,
     update_record,
@@ -73,16 +75,41 @@ def apply_form_operation(
     now_utc: datetime,
     today: date,
 ) -> Outcome:
-    """Make the change of ``plan`` for ``execution``'s operation type and actor. No commit.
+    """``apply_form_operations`` of one."""
+    (outcome,) = apply_form_operations(
+        connection, catalogue, form, [(execution, plan)], now_utc=now_utc, today=today
+    )
+    return outcome
+
+
+def apply_form_operations(
+    connection: Connection,
+    catalogue: Catalogue,
+    form: Form,
+    plans: Sequence[tuple[Execution, Plan]],
+    *,
+    now_utc: datetime,
+    today: date,
+) -> list[Outcome]:
+    """Make the changes of executions of one tenant and operation type, each by its plan and actor; creates together, in
+    few statements. No commit.
 
     ``now_utc`` goes into stamps, ``today`` (the tenant's local date) into document numbers. Raises ``OpstageError``:
     record_not_found, state_conflict, version_conflict, business_rule, forbidden for a type without policy.
     """
-    ctx = WriteContext(connection, tables_of(catalogue), execution.actor, now_utc, today)
-    op = _op_type(form, execution.route.op_type)
+    op = _op_type(form, plans[0][0].route.op_type)
+    tables = tables_of(catalogue)
+    each = [
+        (WriteContext(connection, tables, execution.actor, now_utc, today), plan) for execution, plan in plans
+    ]
+    if op is OpType.CREATE:
+        created = create_records(form, [New(ctx, plan.payload) for ctx, plan in each])
+        return [_created(form, op, one) for one in created]
+    return [_apply(ctx, form, op, plan) for ctx, plan in each]
+
+
+def _apply(ctx: WriteContext, form: Form, op: OpType, plan: Plan) -> Outcome:
     match op:
-        case OpType.CREATE:
-            return _created(form, op, create_record(ctx, form, plan.payload))
         case OpType.GENERATE:
             return _generated(ctx, form, plan)
         case OpType.UPDATE:

@@ -8,7 +8,7 @@ with what is below it, and one without ``id`` is added at the end. Lines not men
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from sqlalchemy import bindparam, delete, insert, update
 
 from staging.contracts.error import ErrorCode
 from staging.domain.errors import Refused
+from staging.storage.dialect import one_or_many
 from workers.erp.sql.catalogue_tables import RowTable
 from workers.erp.sql.context import WriteContext, new_key
 from workers.erp.sql.totals import computed_values
@@ -73,22 +74,19 @@ def with_totals(table: RowTable, payload: Payload) -> dict[str, Any]:
     return done
 
 
-def insert_children(ctx: WriteContext, upper: RowTable, key: str, payload: Payload) -> None:
-    """Insert all lines of ``payload`` (totals included) below the new row ``key`` of ``upper``."""
-    for name, table in upper.children.items():
-        lines = payload.get(name) or ()
-        insert_lines(ctx, table, [NewLine(key, n, line) for n, line in enumerate(lines, 1)])
+def insert_rows(ctx: WriteContext, table: RowTable, rows: Iterable[dict[str, Any]]) -> None:
+    """Insert column → value of each row: one statement per set of filled columns."""
+    batches: dict[frozenset[str], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        batches[frozenset(row)].append(row)
+    for alike in batches.values():
+        ctx.connection.execute(insert(table.table), one_or_many(alike))
 
 
-def insert_lines(ctx: WriteContext, table: RowTable, lines: Sequence[NewLine]) -> list[str]:
-    """Insert ``lines`` and all below them; returns their keys. One statement a table, and per set of filled columns."""
+def insert_lines(ctx: WriteContext, table: RowTable, lines: Sequence[NewLine]) -> None:
+    """Insert ``lines`` (totals included), of whatever parents, and all below them. Few statements a table."""
     keys = [new_key() for _ in lines]
-    batches: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
-    for key, line in zip(keys, lines, strict=True):
-        row = _new_row(ctx, table, key, line)
-        batches[tuple(sorted(row))].append(row)
-    for rows in batches.values():
-        ctx.connection.execute(insert(table.table), rows)
+    insert_rows(ctx, table, (_new_row(ctx, table, k, line) for k, line in zip(keys, lines, strict=True)))
     for name, below in table.children.items():
         lower = [
             NewLine(key, n, payload)
@@ -97,7 +95,6 @@ def insert_lines(ctx: WriteContext, table: RowTable, lines: Sequence[NewLine]) -
         ]
         if lower:
             insert_lines(ctx, below, lower)
-    return keys
 
 
 def _new_row(ctx: WriteContext, table: RowTable, key: str, line: NewLine) -> dict[str, Any]:

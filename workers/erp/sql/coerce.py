@@ -19,6 +19,7 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 from staging.contracts.form import FieldType, FormField
 from staging.domain.canonical import decimal_text, nfc, utc_text
 from staging.domain.complaints import bad_value
+from workers.erp.sql.values import unit
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,59})(?:\.[0-9]{1,60})?\Z")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")
@@ -49,7 +50,7 @@ def coerce(field: FormField, raw: Any) -> Any:
     match field.type:
         case FieldType.DECIMAL:
             number = _limited(field, decimal_value(raw, field.decimals or 0, field.precision))
-            return decimal_text(number)
+            return f"{number:f}"
         case FieldType.INTEGER:
             return int(_limited(field, Decimal(integer_value(raw))))
         case FieldType.BOOLEAN:
@@ -85,7 +86,7 @@ def decimal_value(raw: Any, decimals: int, precision: int) -> Decimal:
             f"数值过大：整数部分最多{precision - decimals}位",
             f"too large: at most {precision - decimals} digits before the point",
         )
-    fitted = number.quantize(Decimal(1).scaleb(-decimals), context=_WIDE)
+    fitted = number.quantize(unit(decimals), context=_WIDE)
     if fitted != number:
         raise BadValue(f"最多{decimals}位小数", f"at most {decimals} decimals")
     return fitted or fitted.copy_abs()

@@ -16,7 +16,7 @@ def check_complete(root: Node, problems: Problems) -> None:
     bad = {problem.field for problem in problems.found}
     for node in root.touched():
         for field in node.fields.values():
-            if node.at(field.name) in bad or (field.default and bad):
+            if bad and (field.default or node.at(field.name) in bad):
                 continue  # empty only because of another problem, perhaps
             if field.required and field.accepts_input and not node.gone and _is_missing(node, field.name):
                 problems.required(node.at(field.name), field.label.model_dump())

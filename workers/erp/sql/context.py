@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from staging.contracts.form import Form, Stamp
 from staging.domain.identity import Actor, Tenant
 from workers.erp.sql.catalogue_tables import CatalogueTables, RowTable
-from workers.erp.sql.numbering import allocate
+from workers.erp.sql.numbering import allocate_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,13 @@ class WriteContext:
             values[stamp.at] = self.now_utc
         return values
 
-    def next_number(self, form: Form, master: RowTable) -> str | None:
-        """Allocate the form's next document number; None for a form without a number rule."""
+    def next_numbers(self, form: Form, master: RowTable, count: int) -> list[str] | list[None]:
+        """Allocate the form's next document numbers; Nones for a form without a number rule. Empty: as
+        ``allocate_all``."""
         if form.number is None:
-            return None
+            return [None] * count
         counters = self.tables.catalogue.number_table
-        return allocate(self.connection, counters, master, form.number, self.tenant, self.today)
+        return allocate_all(self.connection, counters, master, form.number, self.tenant, self.today, count)
 
 
 def new_key() -> str:

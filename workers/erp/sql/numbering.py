@@ -10,6 +10,7 @@ because its own forms go on numbering beside us, a number found taken moves the 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -25,6 +26,7 @@ from sqlalchemy import (
     bindparam,
     func,
     literal,
+    literal_column,
     select,
     update,
 )
@@ -35,7 +37,7 @@ from sqlalchemy.sql.dml import Insert, Update
 
 from staging.contracts.form import NumberRule
 from staging.domain.identity import Tenant
-from staging.storage.dialect import is_mysql
+from staging.storage.dialect import is_mysql, one_or_many
 from workers.erp.sql.catalogue_tables import RowTable
 from workers.erp.tables import counter_table
 
@@ -82,6 +84,22 @@ def allocate(
 
     ``counters`` is the catalogue's ``number_table``. Database errors (lock timeout, deadlock) come out as they are.
     """
+    (number,) = allocate_all(connection, counters, master, rule, tenant, today, 1)
+    return number
+
+
+def allocate_all(
+    connection: Connection,
+    counters: str,
+    master: RowTable,
+    rule: NumberRule,
+    tenant: Tenant,
+    today: date,
+    count: int,
+) -> list[str]:
+    """``allocate`` of ``count`` numbers, in order. Empty, and nothing allocated, where one of several is taken: where
+    to go on is known only when the document before it is there; allocate and write them one by one then.
+    """
     series = series_of(rule, today)
     column = master.column(rule.field)
     key = {
@@ -90,36 +108,41 @@ def allocate(
         "scope": f"{master.table.name}.{column.name}:{series.prefix}#{series.suffix}",
     }
     statements = _statements(counters)
-    last = statements.advance(connection, key)
+    last = statements.advance(connection, key, count)
     if last is None:
-        start = _highest(connection, master, column, series, tenant)
-        last = statements.create(connection, {**key, "start": start + 1})
-    number = series.number(last)
-    if _exists(connection, master, column, number, tenant):
-        last = _highest(connection, master, column, series, tenant) + 1
-        statements.move(connection, {**key, "to": last})
-        number = series.number(last)
-    return number
+        start = _highest(connection, master, column, series, tenant) + count
+        last = statements.create(connection, {**key, "start": start, "by": count})
+    numbers = [series.number(n) for n in range(last - count + 1, last + 1)]
+    if not _exist(connection, master, column, numbers, tenant):
+        return numbers
+    if count > 1:
+        statements.move(connection, {**key, "to": last - count})
+        return []
+    last = _highest(connection, master, column, series, tenant) + 1
+    statements.move(connection, {**key, "to": last})
+    return [series.number(last)]
 
 
-def hold(connection: Connection, counters: str, tenant: Tenant, scope: str) -> None:
-    """Keep other transactions of this tenant out of ``scope`` until this one ends (a counter row, counted up)."""
-    key = {"b": tenant.brands_id, "s": tenant.subsidiary_id, "scope": scope}
-    statements = _statements(counters)
-    if statements.advance(connection, key) is None:
-        statements.create(connection, {**key, "start": 1})
+def hold(connection: Connection, counters: str, tenant: Tenant, scopes: Sequence[str]) -> None:
+    """Keep other transactions of this tenant out of ``scopes`` until this one ends (counter rows, counted up).
+
+    All who hold several name them in the same order.
+    """
+    of_tenant = {"b": tenant.brands_id, "s": tenant.subsidiary_id, "start": 1}
+    if scopes:
+        _statements(counters).hold(connection, [{**of_tenant, "scope": scope} for scope in scopes])
 
 
-def _exists(
-    connection: Connection, master: RowTable, column: Column[Any], number: str, tenant: Tenant
+def _exist(
+    connection: Connection, master: RowTable, column: Column[Any], numbers: Sequence[str], tenant: Tenant
 ) -> bool:
-    asked = {"number": number, "b": tenant.brands_id, "s": tenant.subsidiary_id}
+    asked = {"numbers": numbers, "b": tenant.brands_id, "s": tenant.subsidiary_id}
     return connection.execute(_look_up(column, master.brands, master.subsidiary), asked).first() is not None
 
 
 @lru_cache(maxsize=256)
 def _look_up(number: Column[Any], brands: Column[str] | None, subsidiary: Column[str] | None) -> Select[Any]:
-    found = select(literal(1)).where(number == bindparam("number")).limit(1)
+    found = select(literal(1)).where(number.in_(bindparam("numbers", expanding=True))).limit(1)
     if brands is None or subsidiary is None:
         return found
     return found.where(brands == bindparam("b"), subsidiary == bindparam("s"))
@@ -152,7 +175,8 @@ def _highest(
 
 
 class _Statements:
-    """``advance``: +1, None without a row. ``create``: insert ``start``, or +1 if somebody was faster. ``move``: set.
+    """``advance``: + ``by``, None without a row. ``create``: insert ``start``, or + ``by`` if somebody was faster.
+    ``move``: set. ``hold``: ``create`` of several, for their locks.
 
     Never insert-then-update on the MySQL family: two that met at the insert would each hold a shared lock there and
     deadlock in the update (1213); its upsert takes the exclusive lock at once.
@@ -160,6 +184,7 @@ class _Statements:
 
     def __init__(self, table: Table) -> None:
         last = table.c.iLast
+        moved = last + bindparam("by", type_=last.type)
         of_key = (
             table.c.sBrandsId == bindparam("b"),
             table.c.sSubsidiaryId == bindparam("s"),
@@ -174,33 +199,44 @@ class _Statements:
         self._move = update(table).where(*of_key).values(iLast=bindparam("to"))
         # MariaDB has no UPDATE … RETURNING; LAST_INSERT_ID(expr) brings the value back with the statement's own answer.
         self._advance: dict[str, Update] = {
-            "mysql": update(table).where(*of_key).values(iLast=func.last_insert_id(last + 1)),
-            "other": update(table).where(*of_key).values(iLast=last + 1).returning(last),
+            "mysql": update(table).where(*of_key).values(iLast=func.last_insert_id(moved)),
+            "other": update(table).where(*of_key).values(iLast=moved).returning(last),
         }
         pg, lite, my = pg_insert(table), sqlite_insert(table), mysql_insert(table)
-        conflict = {
-            "index_elements": [c.name for c in table.primary_key.columns],
-            "set_": {"iLast": last + 1},
-        }
+        index = [c.name for c in table.primary_key.columns]
         self._create: dict[str, Insert] = {
-            "postgresql": pg.values(row).on_conflict_do_update(**conflict).returning(last),  # type: ignore[arg-type]
-            "sqlite": lite.values(row).on_conflict_do_update(**conflict).returning(last),  # type: ignore[arg-type]
-            "mysql": my.values(
-                {**row, "iLast": func.last_insert_id(bindparam("start"))}
-            ).on_duplicate_key_update(iLast=func.last_insert_id(last + 1)),
+            name: insert.values(row)
+            .on_conflict_do_update(index_elements=index, set_={"iLast": moved})
+            .returning(last)
+            for name, insert in (("postgresql", pg), ("sqlite", lite))
         }
+        self._create["mysql"] = my.values(
+            {**row, "iLast": func.last_insert_id(bindparam("start"))}
+        ).on_duplicate_key_update(iLast=func.last_insert_id(moved))
+        # A bound value behind VALUES is more than PyMySQL's executemany understands.
+        up = {"iLast": last + literal_column("1")}
+        self._hold: dict[str, Insert] = {
+            name: insert.values(row).on_conflict_do_update(index_elements=index, set_=up)
+            for name, insert in (("postgresql", pg), ("sqlite", lite))
+        }
+        self._hold["mysql"] = my.values(row).on_duplicate_key_update(up)
 
-    def advance(self, connection: Connection, key: dict[str, str]) -> int | None:
+    def advance(self, connection: Connection, key: dict[str, str], by: int) -> int | None:
+        values = {**key, "by": by}
         if not is_mysql(connection.dialect):
-            last = connection.execute(self._advance["other"], key).scalar()
+            last = connection.execute(self._advance["other"], values).scalar()
             return None if last is None else int(last)
-        done = connection.execute(self._advance["mysql"], key)
+        done = connection.execute(self._advance["mysql"], values)
         return int(done.lastrowid) if done.rowcount else None
 
     def create(self, connection: Connection, values: dict[str, object]) -> int:
         if not is_mysql(connection.dialect):
             return int(connection.execute(self._create[connection.dialect.name], values).scalar_one())
         return int(connection.execute(self._create["mysql"], values).lastrowid)
+
+    def hold(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+        name = "mysql" if is_mysql(connection.dialect) else connection.dialect.name
+        connection.execute(self._hold[name], one_or_many(rows))
 
     def move(self, connection: Connection, values: dict[str, object]) -> None:
         connection.execute(self._move, values)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, tzinfo
+from itertools import groupby
 from typing import Any
 
 from sqlalchemy import Connection
 
 from staging.contracts.error import ErrorCode
 from staging.contracts.form import Child, Form
-from staging.contracts.preparation import PrepareItem, PreviewWarning
+from staging.contracts.preparation import OpType, PrepareItem, PreviewWarning
 from staging.domain.errors import Refused
-from staging.domain.identity import Actor
+from staging.domain.identity import Actor, Tenant
 from staging.domain.ports import Execution, Outcome, Prepared, Route
 from workers.erp.command import CommandContext, CommandPlan
 from workers.erp.handlers import Registered
-from workers.erp.sql.apply import apply_form_operation, stock_moves
+from workers.erp.sql.apply import apply_form_operations, stock_moves
 from workers.erp.sql.catalogue_tables import CatalogueTables
-from workers.erp.sql.commands import command_preview, plan_command, require_same_pins
+from workers.erp.sql.commands import Waiting, command_preview, plan_command, require_same_pins
 from workers.erp.sql.context import WriteContext
 from workers.erp.sql.permissions import Grants
 from workers.erp.sql.pins import version_of
@@ -27,7 +28,7 @@ from workers.erp.sql.records import read_record
 from workers.erp.sql.routing import Router, Target
 from workers.erp.sql.stock import look_at_stock
 from workers.erp.sql.texts import Texts
-from workers.erp.sql.work_out import Ask, WorkedOut, work_out
+from workers.erp.sql.work_out import Ask, WorkedOut, work_out, work_out_all
 
 
 class Preparer:
@@ -83,30 +84,65 @@ class Preparer:
         )
         work_out(connection, self._tables, self._ask(actor, target, item, True, seen=prepared.pins))
 
-    def execute(self, connection: Connection, grants: Grants, execution: Execution) -> Outcome:
-        """Everything again, under lock, then the change. No commit. ``grants``: as the transaction sees them."""
-        actor = execution.actor
-        target = self._permitted_route(connection, grants, actor, execution.route)
+    def in_sets(self, execution: Execution) -> bool:
+        """True where ``execute_all`` shares statements among several like this one."""
+        target = self._router.find(*_names(execution.route))
         if target.command:
-            return self._execute_command(connection, target, target.command, execution)
-        # Confirmed here, but without a seal that could be verified: only what can be put in is taken from it.
-        anew = not execution.prepared and execution.pins is not None
-        payload = _input_only(target.form, execution.payload) if anew else execution.payload
-        item = PrepareItem(record=execution.target_bill_id, payload=payload, source_ref=execution.source_ref)
-        seen = (execution.pins or {}) if execution.prepared else None
-        ask = self._ask(actor, target, item, execution.allow_duplicate, seen=seen, lock=True)
-        worked = work_out(connection, self._tables, ask)
-        if anew and _as_shown(target.form, worked.payload) != _as_shown(target.form, execution.payload):
-            raise Refused(ErrorCode.VERSION_CONFLICT, {"record": execution.target_bill_id})
-        _require_version(execution, worked.pins.version())
-        return apply_form_operation(
+            return target.command.together is not None
+        # Rows of other programs are worked out from names, which may mean what one before them has written.
+        return target.op is OpType.CREATE and execution.prepared
+
+    def execute_all(
+        self, connection: Connection, grants: Grants, executions: Sequence[Execution]
+    ) -> list[Outcome]:
+        """Everything again, under lock, then the changes, those of a kind that follow each other as a set where they
+        can be. No commit. ``grants``: as the transaction sees them."""
+        outcomes: list[Outcome] = []
+        for (names, _, in_sets), of_kind in groupby(executions, key=self._kind):
+            target = self._router.find(*names)
+            if target.command:
+                outcomes += self._execute_commands(connection, grants, target.command, of_kind)
+            else:
+                for some in [list(of_kind)] if in_sets else [[one] for one in of_kind]:
+                    outcomes += self._execute_forms(connection, grants, target, some)
+        return outcomes
+
+    def _kind(self, execution: Execution) -> tuple[tuple[str, str, str], Tenant, bool]:
+        return _names(execution.route), execution.actor.tenant, self.in_sets(execution)
+
+    def _execute_forms(
+        self, connection: Connection, grants: Grants, target: Target, executions: Sequence[Execution]
+    ) -> list[Outcome]:
+        """Several only of those that go ``in_sets``."""
+        now = self._clock()
+        asks = []
+        for execution in executions:
+            grants.require(connection, execution.actor, target.form.id, target.verb)
+            asks.append(self._ask_again(target, execution, now))
+        plans = work_out_all(connection, self._tables, asks)
+        for execution, plan in zip(executions, plans, strict=True):
+            if _is_anew(execution) and _as_shown(target.form, plan.payload) != _as_shown(
+                target.form, execution.payload
+            ):
+                raise Refused(ErrorCode.VERSION_CONFLICT, {"record": execution.target_bill_id})
+            _require_version(execution, plan.pins.version())
+        return apply_form_operations(
             connection,
             self._tables.catalogue,
             target.form,
-            execution,
-            plan=worked,
-            now_utc=ask.now,
-            today=ask.today,
+            list(zip(executions, plans, strict=True)),
+            now_utc=now,
+            today=asks[0].today,
+        )
+
+    def _ask_again(self, target: Target, execution: Execution, now: datetime) -> Ask:
+        payload = execution.payload
+        if _is_anew(execution):
+            payload = _input_only(target.form, payload)
+        item = PrepareItem(record=execution.target_bill_id, payload=payload, source_ref=execution.source_ref)
+        seen = (execution.pins or {}) if execution.prepared else None
+        return self._ask(
+            execution.actor, target, item, execution.allow_duplicate, seen=seen, lock=True, now=now
         )
 
     def restore_payload(self, prepared: Prepared) -> dict[str, Any]:
@@ -115,9 +151,29 @@ class Preparer:
         target = self._router.find(route.form_id, route.op_type, route.command_type)
         return dict(prepared.payload) if target.command else _input_only(target.form, prepared.payload)
 
-    def _execute_command(
-        self, connection: Connection, target: Target, command: Registered, execution: Execution
-    ) -> Outcome:
+    def _execute_commands(
+        self,
+        connection: Connection,
+        grants: Grants,
+        command: Registered,
+        executions: Iterable[Execution],
+    ) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        waiting = Waiting(command)
+        for execution in executions:
+            if not command.together:
+                outcomes += waiting.execute()
+            context, plan = self._planned(connection, grants, command, execution)
+            if not waiting.takes(plan):
+                outcomes += waiting.execute()
+                context, plan = self._planned(connection, grants, command, execution)
+            waiting.add(context, plan)
+        return outcomes + waiting.execute()
+
+    def _planned(
+        self, connection: Connection, grants: Grants, command: Registered, execution: Execution
+    ) -> tuple[CommandContext, CommandPlan]:
+        target = self._permitted_route(connection, grants, execution.actor, execution.route)
         context = self._context(
             connection,
             execution.actor,
@@ -128,14 +184,14 @@ class Preparer:
             lock=True,
             op_id=execution.op_id,
         )
-        plan: CommandPlan = plan_command(command, context, execution.payload)
+        plan = plan_command(command, context, execution.payload)
         if execution.prepared:
             require_same_pins(plan, execution.pins or {}, execution.target_bill_id)
         _require_version(execution, version_of(plan.pins))
-        return command.handler.execute(context, plan)
+        return context, plan
 
     def _permitted_route(self, connection: Connection, grants: Grants, actor: Actor, route: Route) -> Target:
-        return self._permitted(connection, grants, actor, route.form_id, route.op_type, route.command_type)
+        return self._permitted(connection, grants, actor, *_names(route))
 
     def _permitted(
         self,
@@ -159,8 +215,9 @@ class Preparer:
         *,
         seen: Mapping[str, Any] | None = None,
         lock: bool = False,
+        now: datetime | None = None,
     ) -> Ask:
-        now = self._clock()
+        now = now or self._clock()
         return Ask(
             actor=actor,
             form=target.form,
@@ -253,6 +310,15 @@ class Preparer:
             message = refusal.message(actor.locale)
             return [PreviewWarning(code=refusal.code.value, message=message)]
         return []
+
+
+def _names(route: Route) -> tuple[str, str, str]:
+    return route.form_id, route.op_type, route.command_type
+
+
+def _is_anew(execution: Execution) -> bool:
+    """Confirmed here, but without a seal that could be verified: only what can be put in is taken from it."""
+    return not execution.prepared and execution.pins is not None
 
 
 def _require_version(execution: Execution, version: str) -> None:

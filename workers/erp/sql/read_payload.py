@@ -50,14 +50,13 @@ class PayloadReader:
                 self._problems.unknown(sanitize_text(node.at(name), 200), name, node.of)
 
     def _field(self, node: Node, field: FormField, raw: Any) -> None:
-        path = node.at(field.name)
         if not self._trusted and not self._may_set(node, field):
-            self._not_writable(path, field, node)
+            self._not_writable(node.at(field.name), field, node)
             return
         try:
             value = coerce(field, raw)
         except BadValue as bad:
-            self._problems.add(path, ErrorCode.FIELD_INVALID, bad.reason)
+            self._problems.add(node.at(field.name), ErrorCode.FIELD_INVALID, bad.reason)
             return
         default = field.default
         if value is None and default and default.value is not None and not field.required:

@@ -6,12 +6,12 @@ Payloads are normalized: public field names to JSON-ready values, references alr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, select
 
 from staging.contracts.error import ErrorCode
 from staging.contracts.form import Form
@@ -23,8 +23,8 @@ from workers.erp.sql.children_write import (
     NewLine,
     Payload,
     delete_lines,
-    insert_children,
     insert_lines,
+    insert_rows,
     merge_lines,
     row_values,
     with_totals,
@@ -65,6 +65,16 @@ class Created:
     number: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class New:
+    """A record to create. ``columns``: further master columns by SQL name (a handler's own stamps)."""
+
+    ctx: WriteContext
+    payload: Payload
+    links: Links | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
+
+
 def create_record(
     ctx: WriteContext,
     form: Form,
@@ -73,36 +83,56 @@ def create_record(
     links: Links | None = None,
     columns: Mapping[str, Any] | None = None,
 ) -> Created:
-    """Insert master, lines and lines below in this transaction; the number is allocated last of all but the inserts.
+    """``create_records`` of one."""
+    (created,) = create_records(form, [New(ctx, payload, links, columns or {})])
+    return created
 
-    ``columns``: further master columns by SQL name (a handler's own stamps).
+
+def create_records(form: Form, news: Sequence[New]) -> list[Created]:
+    """Insert masters, lines and lines below, of one tenant in one transaction, numbered in this order; few statements a
+    table, however many records. Numbers are allocated last of all but the inserts.
     """
+    ctx = news[0].ctx
     master = ctx.tables.master(form.id)
-    full = with_totals(master, payload)
-    key = new_key()
+    payloads = [with_totals(master, new.payload) for new in news]
+    rows = [_master_row(form, master, new, full) for new, full in zip(news, payloads, strict=True)]
+    numbers = ctx.next_numbers(form, master, len(news))
+    if not numbers:
+        return [created for new in news for created in create_records(form, [new])]
+    for row, number in zip(rows, numbers, strict=True):
+        if form.number and number is not None:
+            row[master.fields[form.number.field].column] = number
+    keys = [row[master.key.name] for row in rows]
+    insert_rows(ctx, master, rows)
+    for name, table in master.children.items():
+        lines = [
+            NewLine(key, n, line, tied)
+            for key, new, full in zip(keys, news, payloads, strict=True)
+            for n, (line, tied) in enumerate(_tied(new.links, name, full), 1)
+        ]
+        insert_lines(ctx, table, lines)
+    return [Created(key, number) for key, number in zip(keys, numbers, strict=True)]
+
+
+def _master_row(form: Form, master: RowTable, new: New, full: Payload) -> dict[str, Any]:
     row: dict[str, Any] = {column: v for column, v in row_values(master, full).items() if v is not None}
     for state in (form.states.examined, form.states.invalid):
         if state:
             row[state.column] = 0
-    row.update(columns or {})
-    row.update(links.master if links else {})
-    row.update(ctx.made_by(form.maker))
-    row.update(master.tenant_values(ctx.tenant))
-    row[master.key.name] = key
-    number = ctx.next_number(form, master)
-    if form.number and number is not None:
-        row[master.fields[form.number.field].column] = number
-    ctx.connection.execute(insert(master.table), row)
-    if links is None:
-        insert_children(ctx, master, key, full)
-        return Created(key, number)
-    linked = [
-        NewLine(key, n, line, tied)
-        for n, (line, tied) in enumerate(zip(full[links.child], links.lines, strict=True), 1)
-    ]
-    insert_lines(ctx, master.children[links.child], linked)
-    insert_children(ctx, master, key, {name: v for name, v in full.items() if name != links.child})
-    return Created(key, number)
+    row.update(new.columns)
+    row.update(new.links.master if new.links else {})
+    row.update(new.ctx.made_by(form.maker))
+    row.update(master.tenant_values(new.ctx.tenant))
+    row[master.key.name] = new_key()
+    return row
+
+
+def _tied(links: Links | None, child: str, full: Payload) -> Iterable[tuple[Payload, Mapping[str, Any]]]:
+    """The lines of ``child``, each with its link columns."""
+    lines = full.get(child) or ()
+    if links is None or links.child != child:
+        return ((line, {}) for line in lines)
+    return zip(lines, links.lines, strict=True)
 
 
 def update_record(ctx: WriteContext, form: Form, key: str, payload: Payload) -> None:

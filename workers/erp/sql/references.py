@@ -91,12 +91,14 @@ class References:
             form = self._tables.form(form_id)
             columns = sorted({name for one in ones for name in _name_fields(form, one.field.reference)})
             found = self._matching(form, columns, ones, sorted({one.raw for one in ones}), fold=False)
-            missing = sorted({one.raw for one in ones if not _exact(one, found)})
-            folded = [] if self._ids_only else self._matching(form, columns, ones, missing, fold=True)
+            folded: dict[str, Target] = {}
+            if not self._ids_only:
+                missing = sorted({one.raw for one in ones if not _exact(one, found)})
+                folded = self._matching(form, columns, ones, missing, fold=True)
             for one in ones:
-                self._settle(form, one, found, folded)
+                self._settle(form, one, found, folded.values())
 
-    def _settle(self, form: Form, one: Wanted, found: Sequence[Target], folded: Sequence[Target]) -> None:
+    def _settle(self, form: Form, one: Wanted, found: Mapping[str, Target], folded: Iterable[Target]) -> None:
         reference = one.field.reference
         matches = _exact(one, found)
         if self._ids_only:
@@ -128,7 +130,7 @@ class References:
 
     def _matching(
         self, form: Form, names: Sequence[str], ones: Sequence[Wanted], texts: Sequence[str], *, fold: bool
-    ) -> list[Target]:
+    ) -> dict[str, Target]:
         master = self._tables.master(form.id)
         columns: list[Column[Any]] = [master.column(n) for n in names]
         found: dict[str, Target] = {}
@@ -142,7 +144,7 @@ class References:
                 terms = [master.key.in_(batch), *(() if self._ids_only else (c.in_(batch) for c in columns))]
             if terms:
                 found |= {t.key: t for t in self._targets(form, names, ones, or_(*terms), None)}
-        return list(found.values())
+        return found
 
     def _targets(
         self,
@@ -203,10 +205,10 @@ def _name_fields(form: Form, reference: Reference | None) -> list[str]:
     return list(dict.fromkeys([*number, *(reference.names if reference else [])]))
 
 
-def _exact(one: Wanted, found: Iterable[Target]) -> list[Target]:
+def _exact(one: Wanted, found: Mapping[str, Target]) -> list[Target]:
     """By key if one has it, else all that go by exactly this text."""
-    targets = list(found)
-    return [t for t in targets if t.key == one.raw] or [t for t in targets if one.raw in t.names]
+    by_key = found.get(one.raw)
+    return [by_key] if by_key else [t for t in found.values() if one.raw in t.names]
 
 
 def _likeness(raw: str, target: Target) -> float:

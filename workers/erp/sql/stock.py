@@ -64,7 +64,7 @@ def move_stock(ctx: WriteContext, form: Form, moves: Iterable[Move]) -> dict[Pla
     incoming = [place for place, move in wanted.items() if move.quantity > 0]
     if incoming and len(_rows(ctx, form, effect, table, incoming, lock=False)) < len(incoming):
         # Before any row is locked: who held rows and waited here would deadlock with one who does the reverse.
-        hold(ctx.connection, ctx.tables.catalogue.number_table, ctx.tenant, f"stock:{table.name}")
+        hold(ctx.connection, ctx.tables.catalogue.number_table, ctx.tenant, [f"stock:{table.name}"])
     rows = _rows(ctx, form, effect, table, list(wanted))
     missing = [place for place in incoming if place not in rows]
     if missing:

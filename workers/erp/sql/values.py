@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from decimal import ROUND_HALF_UP, Decimal
+from functools import cache
 from typing import Any
 
 from sqlalchemy import BigInteger, Date, String, Text
@@ -90,7 +91,13 @@ def exact(value: Any) -> Decimal:
 
 def rounded(value: Decimal, field: FormField) -> Decimal:
     """``value`` rounded half-up to the field's decimals."""
-    return value.quantize(Decimal(1).scaleb(-(field.decimals or 0)), ROUND_HALF_UP)
+    return value.quantize(unit(field.decimals or 0), ROUND_HALF_UP)
+
+
+@cache
+def unit(decimals: int) -> Decimal:
+    """One of the last decimal: what to quantize by."""
+    return Decimal(1).scaleb(-decimals)
 
 
 def _whole(value: Any) -> int:

@@ -6,8 +6,8 @@ execution) the record, its source and their lines are locked where the engine ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
@@ -22,7 +22,7 @@ from workers.erp.sql.catalogue_tables import CatalogueTables
 from workers.erp.sql.change import Node
 from workers.erp.sql.completeness import check_complete, compute_totals
 from workers.erp.sql.defaults import Defaults
-from workers.erp.sql.duplicates import find_duplicate
+from workers.erp.sql.duplicates import find_duplicates, hold_natural_keys, natural_key
 from workers.erp.sql.pins import Pins, add_source_pins, pins_of, require_unchanged
 from workers.erp.sql.problems import Problems
 from workers.erp.sql.read_payload import PayloadReader, stored_node
@@ -72,33 +72,75 @@ class WorkedOut:
     payload: dict[str, Any]
     target_bill_id: str
     source_ref: dict[str, Any] | None
-    duplicate: str
     read: dict[str, list[str]]
+    duplicate: str = ""
 
 
 def work_out(connection: Connection, tables: CatalogueTables, ask: Ask) -> WorkedOut:
     """Raises ``ValidationFailed`` with every bad field; record_not_found, record_ambiguous, state_conflict,
     version_conflict, business_rule, possible_duplicate."""
-    return _Work(connection, tables, ask).run()
+    (worked,) = work_out_all(connection, tables, [ask])
+    return worked
+
+
+def work_out_all(connection: Connection, tables: CatalogueTables, asks: Sequence[Ask]) -> list[WorkedOut]:
+    """``work_out`` of several creates of one form, tenant and trust: what they refer to and what they may repeat is
+    looked up together. What is wrong with any of them is raised, not with which; so are twins among them."""
+    problems = Problems()
+    works = [_Work(connection, tables, ask, problems) for ask in asks]
+    roots = [work.begin() for work in works]
+    first = asks[0]
+    references = References(connection, tables, first.actor.tenant, problems, ids_only=first.trusted)
+    references.resolve([one for root in roots for one in wanted_references(root.touched())])
+    plans = [work.end(root, references) for work, root in zip(works, roots, strict=True)]
+    return _guarded(connection, tables, works, plans)
+
+
+def _guarded(
+    connection: Connection, tables: CatalogueTables, works: Sequence[_Work], plans: Sequence[WorkedOut]
+) -> list[WorkedOut]:
+    """The duplicate guard, last of all: at execution twins in flight are waited for."""
+    ask = works[0].ask
+    form, tenant = ask.form, ask.actor.tenant
+    keys = [natural_key(form, plan.root) for plan in plans]
+    guarded = [
+        k for work, k in zip(works, keys, strict=True) if work.ask.lock and not work.ask.allow_duplicate
+    ]
+    hold_natural_keys(connection, tables, tenant, form, guarded)
+    roots = {key: plan.root for key, plan in zip(keys, plans, strict=True)}
+    found = find_duplicates(connection, tables, tenant, form, roots)
+    done, before = [], set()
+    for work, plan, key in zip(works, plans, keys, strict=True):
+        if key in before and not work.ask.allow_duplicate:
+            raise Refused(ErrorCode.POSSIBLE_DUPLICATE, {"record": key})
+        before |= {key} - {""}
+        done.append(work.guarded(plan, found.get(key, "")))
+    return done
 
 
 class _Work:
-    def __init__(self, connection: Connection, tables: CatalogueTables, ask: Ask) -> None:
-        self._connection, self._tables, self._ask = connection, tables, ask
+    def __init__(self, connection: Connection, tables: CatalogueTables, ask: Ask, problems: Problems) -> None:
+        self._connection, self._tables, self.ask = connection, tables, ask
         self._form, self._tenant = ask.form, ask.actor.tenant
-        self._problems = Problems()
+        self._problems = problems
         self._master = tables.master(ask.form.id)
         self._reader = PayloadReader(ask.form, self._master, self._problems, trusted=ask.trusted)
         self._record: Record | None = None
         self._chosen: Chosen | None = None
 
-    def run(self) -> WorkedOut:
-        ask = self._ask
+    def begin(self) -> Node:
+        """The tree, references as they were given."""
+        ask = self.ask
         root = self._new() if ask.op in _NEW else self._existing()
         if ask.trusted:
             self._problems.raise_any()
             require_unchanged(self._pins(root), ask.seen or {}, ask.record, ask.actor.locale)
-        self._complete(root)
+        return root
+
+    def end(self, root: Node, references: References) -> WorkedOut:
+        """All the rest, once the references of ``begin``'s tree are resolved."""
+        ask = self.ask
+        self._complete(root, references)
         # The other types say nothing but "this record"; what a delete removes is in the pins.
         payload = root.payload() if ask.op in (*_NEW, OpType.UPDATE) else {}
         if ask.trusted and payload != ask.payload:
@@ -114,12 +156,11 @@ class _Work:
             payload=payload,
             target_bill_id=root.key,
             source_ref=self._chosen.ref if self._chosen else None,
-            duplicate=self._duplicate(root),
             read=self._read(),
         )
 
     def _new(self) -> Node:
-        ask = self._ask
+        ask = self.ask
         if ask.record:
             self._problems.bad("record", "新增没有目标单据", "a new record has no target")
         if ask.op is OpType.GENERATE:
@@ -140,7 +181,7 @@ class _Work:
         return root
 
     def _existing(self) -> Node:
-        ask, form = self._ask, self._form
+        ask, form = self.ask, self._form
         if ask.source_ref:
             raise not_a_generate()
         record = find_record(self._connection, self._tables, self._tenant, form, ask.record, lock=ask.lock)
@@ -168,25 +209,20 @@ class _Work:
 
     def _lines(self, name: str, key: str) -> Any:
         table = self._master.children[name]
-        return load_lines(self._connection, table, self._tenant, [key], lock=self._ask.lock)
+        return load_lines(self._connection, table, self._tenant, [key], lock=self.ask.lock)
 
     def _read(self) -> dict[str, list[str]]:
         """What examining and its reverse read of the lines: what they move in stock."""
         stock = self._form.stock
-        if stock is None or self._ask.op not in (OpType.EXAMINE, OpType.CANCEL_EXAMINE):
+        if stock is None or self.ask.op not in (OpType.EXAMINE, OpType.CANCEL_EXAMINE):
             return {}
         return {stock.child: [stock.product, stock.warehouse, stock.quantity]}
 
-    def _complete(self, root: Node) -> None:
-        """References, defaults, what must be there, totals; then every problem at once."""
-        ask = self._ask
-        references = References(
-            self._connection, self._tables, self._tenant, self._problems, ids_only=ask.trusted
-        )
-        references.resolve(wanted_references(root.touched()))
+    def _complete(self, root: Node, references: References) -> None:
+        """Defaults and what they refer to, what must be there, totals; then every problem at once."""
+        ask = self.ask
         if not ask.trusted:
             _drop_unchanged(root)
-        if not ask.trusted:
             defaults = Defaults(self._connection, self._tables, ask.actor, ask.now, ask.today)
             for _ in range(_ROUNDS):
                 before = {id(node): set(node.new) for node in root.walk()}
@@ -207,15 +243,13 @@ class _Work:
             add_source_pins(pins, source, self._chosen.source)
         return pins
 
-    def _duplicate(self, root: Node) -> str:
-        """Key of the record this may repeat, "" for none; raises possible_duplicate unless that is allowed."""
-        lock = self._ask.lock and not self._ask.allow_duplicate
-        found = find_duplicate(self._connection, self._tables, self._tenant, self._form, root, lock=lock)
-        if found is None or self._ask.allow_duplicate:
-            return found or ""
+    def guarded(self, plan: WorkedOut, found: str) -> WorkedOut:
+        """``plan``, which repeats the record ``found`` ("": none); raises possible_duplicate unless that is allowed."""
+        if not found or self.ask.allow_duplicate:
+            return replace(plan, duplicate=found) if found else plan
         record = read_record(self._connection, self._tables, self._tenant, self._form, found)
         values = record.values if record else {}
-        texts = Texts(self._connection, self._tables, self._tenant, self._ask.actor.locale)
+        texts = Texts(self._connection, self._tables, self._tenant, self.ask.actor.locale)
         texts.want_title(self._form, values)
         texts.load()
         title = texts.title(self._form, found, values)
