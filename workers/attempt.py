@@ -36,10 +36,8 @@ class Attempt:
         key = self._settings.seal_key.get_secret_value()
         sealed = is_sealed(operation, key)
         if sealed and hashes_to(operation.payload_json, operation.payload_hash):
-            payload, as_hashed = (
-                load_json(operation.payload_json),
-                True,
-            )  # to the character what our confirm wrote
+            # To the character what our confirm wrote.
+            payload, as_hashed = load_json(operation.payload_json), True
         else:
             payload = require_object(parse_json(operation.payload_json, **limits))
             as_hashed = payload_hash(payload) == operation.payload_hash
@@ -98,8 +96,11 @@ class Attempt:
         ledger, rows = self._adapter.ledger, [_ledger_row(operation) for operation, _ in members]
         before = ledger.insert_all(tx.connection, tenant, rows)
         keys = [operation.idempotency_key for operation, _ in members]
-        ends = {k: from_ledger(o, before[k]) for k, (o, _) in zip(keys, members, strict=True) if k in before}
-        results = {}
+        answered = [operation for operation, _ in members if operation.idempotency_key in before]
+        ends, results = {}, {}
+        if answered:
+            with around(answered):
+                ends = {o.idempotency_key: from_ledger(o, before[o.idempotency_key]) for o in answered}
         for some in self._sets([m for k, m in zip(keys, members, strict=True) if k not in before]):
             operations, executions = zip(*some, strict=True)
             with around(operations):
