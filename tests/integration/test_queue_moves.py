@@ -19,6 +19,7 @@ from staging.storage.unit_of_work import QueueStore, UnitOfWork
 from tests.support.explain import plan_of
 from tests.support.queue_rows import TENANT, foreign_insert, new_operation
 
+_PLANS = ("hashagg", "hashjoin", "mergejoin", "sort", "material", "memoize", "indexscan", "bitmapscan")
 PERSON = Actor(TENANT, "u-lin", ActorKind.PERSON)
 
 
@@ -99,6 +100,34 @@ def test_racing_claims_never_share_a_row(store: QueueStore) -> None:
     flat = [i for some in taken for i in some]
     left = claim(store, ids)
     assert sorted(flat + [o.id for o in left]) == sorted(ids)
+
+
+@pytest.mark.parametrize("forced", [False, True], ids=["as planned", "every plan forced away"])
+def test_a_claim_takes_what_a_claim_under_way_has_left_and_waits_for_nothing(
+    store: QueueStore, forced: bool
+) -> None:
+    if store.engine.dialect.name == "sqlite":
+        pytest.skip("one writer")
+    if forced and store.engine.dialect.name != "postgresql":
+        pytest.skip("PostgreSQL's planner may run a locking subquery again for each row (RELIABILITY B6)")
+    ids = insert(store, *({} for _ in range(10)))
+    changed = insert(store, {}, {})
+    with store.begin() as first, store.begin() as second:
+        for plan in _PLANS if forced else ():
+            second.connection.exec_driver_sql(f"SET LOCAL enable_{plan} = off")
+        held, _ = claims.claim(first.connection, ids[:4], "one", 60.0)
+        left, told = claims.claim(second.connection, [*ids, changed[0]], "two", 60.0)
+        first.commit()
+        second.commit()
+    assert [o.id for o in held] == ids[:4]
+    assert [o.id for o in left] == [*ids[4:], changed[0]]
+    assert [t.event.op_id for t in told] == [o.id for o in left]
+    assert {o.lease_token for o in left} == {"two"}
+    assert seqs(store, ids[4]) == [(1, "submit", 100), (2, "claim", 101)]
+    assert read(store, changed[1]).code == C.SUBMITTED, "not named, not claimed"
+    with store.read() as connection:
+        (event, *_) = [e for e in journal.events(connection, ids[4]) if e.verb == "claim"]
+    assert event.at == told[0].event.at, "what is told is what the journal says"
 
 
 def test_a_stale_fencing_token_changes_nothing(store: QueueStore) -> None:
