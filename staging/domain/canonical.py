@@ -73,10 +73,13 @@ def decimal_text(value: Decimal) -> str:
     """Return ``value`` in plain digits with all of its decimals (``1.50``), no exponent, no minus before zero."""
     if not value.is_finite():
         raise ValueError(f"{value} is not a number")
-    if abs(value.adjusted()) > MAX_NUMBER_LENGTH or len(value.as_tuple().digits) > MAX_NUMBER_LENGTH:
+    if abs(value.adjusted()) > MAX_NUMBER_LENGTH:
         raise ValueError("a number of absurd size")
     # copy_abs, not abs(): arithmetic would round to the context's 28 digits.
-    return format(value.copy_abs() if value.is_zero() else value, "f")
+    text = f"{value or value.copy_abs():f}"
+    if len(text) > MAX_NUMBER_LENGTH and len(value.as_tuple().digits) > MAX_NUMBER_LENGTH:
+        raise ValueError("a number of absurd size")
+    return text
 
 
 def utc_text(value: datetime) -> str:

@@ -87,8 +87,8 @@ class SetHandler(CommandHandler, Protocol):
         """``execute`` of several at once, as if in this order; an outcome for each, in the same order.
 
         Each has its own context (actor, ``op_id``, ``record``); connection and tenant are the same. All plans were
-        made, with ``lock``, before the first of them is executed. Two that have a target or a pin in common never come
-        together; what else one of them means to the next (a budget that is enough for one) is for this method to
-        check. Raise for any doubt: all is undone then, and they are executed one by one, through ``execute``, which
-        also serves whoever comes alone.
+        made, with ``lock``, before the first of them is executed: none has seen what another changes. Two on one
+        target never come together, nor two without a target that pin the same. What else one means to the next (a
+        budget that is enough for one, a record that both read) is for this method to check. Raise for any doubt: all
+        is undone then, and they are executed one by one, through ``execute``, which also serves whoever comes alone.
         """

@@ -32,7 +32,8 @@ together then share their statements (a counter moved once, one INSERT for all):
         def execute_all(self, planned: Sequence[tuple[CommandContext, CommandPlan]]) -> list[Outcome]:
             ...  # an outcome for each, in order; raise, and they are executed one by one instead
 
-``command.SetHandler`` says what it may rely on, and what not.
+``command.SetHandler`` says what it may rely on, and what not. ``create_records(form, [New(writing(context), payload),
+…])`` is ``create_record`` of several.
 """
 
 from __future__ import annotations

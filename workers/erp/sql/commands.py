@@ -43,8 +43,8 @@ class Waiting:
         self._touched: set[tuple[str, str]] = set()
 
     def takes(self, plan: CommandPlan) -> bool:
-        """False where ``plan`` has to be made anew after ``execute``: it has a target or a pin in common with another,
-        whose change it did not see."""
+        """False where ``plan`` has to be made anew after ``execute``: one that is waiting has its target, or its pins,
+        and it has not seen what that one changes."""
         return not self._planned or not (self._touched & _touched(plan))
 
     def add(self, context: CommandContext, plan: CommandPlan) -> None:

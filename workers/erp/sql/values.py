@@ -7,7 +7,7 @@ booleans true/false. In SQL booleans and state flags are 1/0, as the ERPs we ser
 from __future__ import annotations
 
 from datetime import date, datetime
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import cache
 from typing import Any
 
@@ -89,9 +89,9 @@ def exact(value: Any) -> Decimal:
     return Decimal(value)
 
 
-def rounded(value: Decimal, field: FormField) -> Decimal:
-    """``value`` rounded half-up to the field's decimals."""
-    return value.quantize(unit(field.decimals or 0), ROUND_HALF_UP)
+def rounded(value: Decimal, field: FormField, context: Context | None = None) -> Decimal:
+    """``value`` rounded half-up to the field's decimals. ``context``: for what may have more than 28 digits."""
+    return value.quantize(unit(field.decimals or 0), ROUND_HALF_UP, context)
 
 
 @cache
