@@ -24,7 +24,7 @@ from staging.services.prepare import PrepareService
 from staging.services.snapshot import Snapshot, SnapshotItem
 from staging.services.tell import Teller
 from staging.settings import Settings
-from staging.storage import archive, audit, operations
+from staging.storage import archive, audit, confirming, operations
 from staging.storage.unit_of_work import QueueStore, UnitOfWork
 
 log = logging.getLogger(__name__)
@@ -171,16 +171,13 @@ class ConfirmService:
             if op_id not in found:
                 raise not_found()
             visible(actor, found[op_id], self._adapter)
-        inserted, told = operations.insert_confirmed(unit.connection, rows, actor)
-        audit.append(
-            unit.connection,
-            [
-                audit.AuditEntry(
-                    actor, "confirm", row.id, {"commandType": row.command_type, "hash": row.payload_hash}
-                )
-                for row in rows
-            ],
-        )
+        said = [
+            audit.AuditEntry(
+                actor, "confirm", row.id, {"commandType": row.command_type, "hash": row.payload_hash}
+            )
+            for row in rows
+        ]
+        inserted, told = confirming.insert_confirmed(unit.connection, rows, actor, said)
         unit.tell(told)
         failpoints.reached("W0", *(row.id for row in rows))
         return inserted

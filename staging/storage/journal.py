@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BindParameter, Connection, and_, bindparam, insert, select
+from sqlalchemy import CTE, BindParameter, Connection, and_, bindparam, insert, select
+from sqlalchemy.sql.dml import ReturningInsert
 
 from staging.contracts.event import OperationEvent
 from staging.domain.identity import Actor, ActorKind
@@ -22,20 +23,23 @@ _SYSTEM = ActorKind.SYSTEM.value
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 
 
-# The event copies seq, status and code from the row just written: the two cannot disagree.
-_FROM_ROW: dict[str, Any] = {
-    "sOpId": q.sId,
-    "iSeq": q.iSeq,
-    "sVerb": bindparam("verb", type_=e.sVerb.type),
-    "sStatus": q.sStatus,
-    "iStatusCode": q.iStatusCode,
-    "iAttempt": q.iAttempt,
-    "sMessage": bindparam("message", type_=e.sMessage.type),
-    "sActor": bindparam("actor", type_=e.sActor.type),
-    "sActorKind": bindparam("kind", type_=e.sActorKind.type),
-    "tCreateDate": db_now(),
-}
-_RECORD = insert(op_event).from_select(list(_FROM_ROW), select(*_FROM_ROW.values()).where(q.sId.in_(_IDS)))
+def _from_row(row: Any) -> dict[str, Any]:
+    # The event copies seq, status and code from the row just written: the two cannot disagree.
+    return {
+        "sOpId": row.sId,
+        "iSeq": row.iSeq,
+        "sVerb": bindparam("verb", type_=e.sVerb.type),
+        "sStatus": row.sStatus,
+        "iStatusCode": row.iStatusCode,
+        "iAttempt": row.iAttempt,
+        "sMessage": bindparam("message", type_=e.sMessage.type),
+        "sActor": bindparam("actor", type_=e.sActor.type),
+        "sActorKind": bindparam("kind", type_=e.sActorKind.type),
+        "tCreateDate": db_now(),
+    }
+
+
+_RECORD = insert(op_event).from_select([*_from_row(q)], select(*_from_row(q).values()).where(q.sId.in_(_IDS)))
 _RECORD_ROWS = insert(op_event)
 
 
@@ -60,16 +64,27 @@ def record(
 ) -> None:
     """Write the event of rows whose seq the caller has just raised in this transaction."""
     if ids:
-        connection.execute(
-            _RECORD,
-            {
-                "ids": list(ids),
-                "verb": verb.value,
-                "message": message or None,
-                "actor": actor.user_id if actor else "",
-                "kind": actor.kind.value if actor else _SYSTEM,
-            },
-        )
+        values = parameters(verb, message=message, actor=actor)
+        connection.execute(_RECORD, values | {"ids": list(ids)})
+
+
+def parameters(verb: Verb, *, message: str = "", actor: Actor | None = None) -> dict[str, Any]:
+    """Of ``record``'s statement, and of what ``recording`` gives."""
+    return {
+        "verb": verb.value,
+        "message": message or None,
+        "actor": actor.user_id if actor else "",
+        "kind": actor.kind.value if actor else _SYSTEM,
+    }
+
+
+def recording(moved: CTE) -> ReturningInsert[Any]:
+    """``record`` of the rows that the same statement has ``moved``; gives the time of each event."""
+    return (
+        insert(op_event)
+        .from_select([*_from_row(moved.c)], select(*_from_row(moved.c).values()))
+        .returning(e.tCreateDate)
+    )
 
 
 def record_as_read(
@@ -101,7 +116,7 @@ def record_as_read(
     ]
     if rows:
         connection.execute(_RECORD_ROWS, one_or_many(rows))
-    return [_told(o, at) for o in moved]
+    return [told(o, at) for o in moved]
 
 
 def events(
@@ -140,9 +155,10 @@ def newest(connection: Connection, ids: Sequence[str]) -> list[Told]:
     found: dict[str, Told] = {}
     for row in connection.execute(_NEWEST, {"ids": list(ids)}):
         operation = to_operation(row)
-        found[operation.id] = _told(operation, row.event_at)
+        found[operation.id] = told(operation, row.event_at)
     return [found[i] for i in dict.fromkeys(ids) if i in found]
 
 
-def _told(operation: Operation, at: datetime) -> Told:
+def told(operation: Operation, at: datetime) -> Told:
+    """What subscribers get of the operation's newest event, written at ``at``."""
     return Told(operation.tenant, operation.maker, OperationEvent(**event_payload(operation), at=at))
