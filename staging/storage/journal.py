@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CTE, BindParameter, Connection, and_, bindparam, insert, select
+from sqlalchemy import CTE, BindParameter, Connection, and_, bindparam, func, insert, select
 from sqlalchemy.sql.dml import ReturningInsert
 
 from staging.contracts.event import OperationEvent
@@ -31,7 +31,7 @@ def _from_row(row: Any) -> dict[str, Any]:
         "sVerb": bindparam("verb", type_=e.sVerb.type),
         "sStatus": row.sStatus,
         "iStatusCode": row.iStatusCode,
-        "iAttempt": row.iAttempt,
+        "iAttempt": func.coalesce(row.iAttempt, 0),
         "sMessage": bindparam("message", type_=e.sMessage.type),
         "sActor": bindparam("actor", type_=e.sActor.type),
         "sActorKind": bindparam("kind", type_=e.sActorKind.type),
