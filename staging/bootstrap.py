@@ -77,18 +77,23 @@ def open_databases(settings: Settings, application_name: str = "opstage") -> Dat
     return Databases(QueueStore(queue), load_adapter(settings, erp))
 
 
-def open_dispatcher(settings: Settings) -> Dispatcher:
-    flag = WakeFlag(
+def _wake_flag(settings: Settings) -> WakeFlag:
+    return WakeFlag(
         settings.redis_url.get_secret_value(),
         settings.queue_name,
         settings.announce_after_s,
         settings.publish_timeout_s,
     )
-    return CeleryDispatcher(make_celery(settings, producer=True), settings.queue_name, flag)
+
+
+def open_dispatcher(settings: Settings) -> Dispatcher:
+    app = make_celery(settings, producer=True)
+    return CeleryDispatcher(app, settings.queue_name, _wake_flag(settings))
 
 
 def open_notifier(settings: Settings) -> RedisNotifier:
-    return RedisNotifier(settings.redis_url.get_secret_value(), settings.publish_timeout_s)
+    redis_url, timeout_s = settings.redis_url.get_secret_value(), settings.publish_timeout_s
+    return RedisNotifier(redis_url, timeout_s, _wake_flag(settings))
 
 
 def open_teller(settings: Settings, dispatcher: Dispatcher) -> Teller:

@@ -3,12 +3,14 @@ unknown; all before pydantic sees them."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi import HTTPException, Request, Response
 from fastapi.routing import APIRoute
 
+from staging.api.turns import in_turn
 from staging.contracts.error import ErrorCode, Wire
 from staging.domain.errors import FieldProblem, OpstageError, Refused, invalid
 from staging.domain.intake import parse_json, sanitize_text
@@ -76,7 +78,15 @@ class StrictRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """A route whose handler gets a ``StrictRequest`` and whose address takes only the parameters it names."""
+    """A route whose handler gets a ``StrictRequest`` and whose address takes only the parameters it names. A handler
+    that is a plain function runs in a thread, ``in_turn``."""
+
+    def __init__(
+        self, path: str, endpoint: Callable[..., Any], *, status_code: int | None = None, **kw: Any
+    ) -> None:
+        if not inspect.iscoroutinefunction(endpoint):
+            endpoint = in_turn(endpoint, status_code)
+        super().__init__(path, endpoint, status_code=status_code, **kw)
 
     async def admit(self, request: Request) -> None:
         """What must hold before anything of the request is read. Raises OpstageError."""

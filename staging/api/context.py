@@ -21,8 +21,29 @@ from staging.domain.identity import Actor
 SESSION_COOKIE = "opstage_session"
 _TOKEN = re.compile(r"[!-~]{1,8192}")
 _SCHEME = "bearer "
-# For OpenAPI only: who the caller is has been settled by GuardedRoute.
-_bearer = HTTPBearer(auto_error=False, description="agent, person, service or operator credential")
+
+
+class _Caller(HTTPBearer):
+    """What GuardedRoute has left of the bearer token; for OpenAPI the scheme by which it comes."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            auto_error=False,
+            scheme_name=HTTPBearer.__name__,
+            description="agent, person, service or operator credential",
+        )
+
+
+class _Credential(_Caller):
+    async def __call__(self, request: Request) -> Credential:  # type: ignore[override]
+        found: Credential = request.state.credential
+        return found
+
+
+class _Actor(_Caller):
+    async def __call__(self, request: Request) -> Actor:  # type: ignore[override]
+        found: Credential = request.state.credential
+        return found.actor
 
 
 class GuardedRoute(StrictRoute):
@@ -35,7 +56,10 @@ class GuardedRoute(StrictRoute):
         credential cannot be verified just now.
         """
         token = token_of(request)
-        verified = await run_in_threadpool(verify, request, token)
+        if authenticator_of(request).asks_nobody:
+            verified = verify(request, token)
+        else:
+            verified = await run_in_threadpool(verify, request, token)
         limits_of(request).request(verified.token_id)
         request.state.credential = verified.speaking(asked_locale(request) or verified.actor.locale)
         request.state.token = token
@@ -73,27 +97,23 @@ def limits_of(request: Request) -> Limits:
     return found
 
 
+def authenticator_of(request: Request) -> Authenticator:
+    found: Authenticator = request.app.state.authenticator
+    return found
+
+
 def verify(request: Request, token: str) -> Credential:
     """The credential of ``token``, by whatever way ``OPSTAGE_AUTH`` names. Raises unauthenticated, rate_limited,
     unavailable."""
-    authenticator: Authenticator = request.app.state.authenticator
-    return limits_of(request).verify(authenticator, token, address_of(request))
+    return limits_of(request).verify(authenticator_of(request), token, address_of(request))
 
 
-def services(request: Request) -> Services:
+async def services(request: Request) -> Services:
+    """A coroutine, though it waits for nothing: a plain function would be called in a thread."""
     found: Services = request.app.state.services
     return found
 
 
-def credential(request: Request, _: Annotated[object, Depends(_bearer)]) -> Credential:
-    found: Credential = request.state.credential
-    return found
-
-
-def actor(verified: Annotated[Credential, Depends(credential)]) -> Actor:
-    return verified.actor
-
-
 ServicesDep = Annotated[Services, Depends(services)]
-CredentialDep = Annotated[Credential, Depends(credential)]
-ActorDep = Annotated[Actor, Depends(actor)]
+CredentialDep = Annotated[Credential, Depends(_Credential())]
+ActorDep = Annotated[Actor, Depends(_Actor())]

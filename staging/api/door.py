@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 
-from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -13,14 +12,18 @@ from staging.api.errors import path_of, unexpected
 
 log = logging.getLogger("opstage.access")
 
-_HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
-}
+_HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (
+        b"content-security-policy",
+        b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+    ),
+]
+_V1_HEADERS = [*_HEADERS, (b"cache-control", b"no-store")]
 
 
 class Door:
@@ -39,11 +42,10 @@ class Door:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)
-                if scope["path"].startswith("/v1/"):
-                    headers.setdefault("Cache-Control", "no-store")
+                headers = list(message["headers"])
+                given = {name.lower() for name, _ in headers}
+                wanted = _V1_HEADERS if scope["path"].startswith("/v1/") else _HEADERS
+                message["headers"] = headers + [header for header in wanted if header[0] not in given]
             await send(message)
 
         try:

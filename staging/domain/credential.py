@@ -26,7 +26,10 @@ class Credential:
 
 class Authenticator(Protocol):
     """Turns a bearer token into a credential. Anything not positively valid raises unauthenticated; a source
-    that cannot be asked raises unavailable: never a guess (fail closed)."""
+    that cannot be asked raises unavailable: never a guess (fail closed). ``asks_nobody``: it answers at once, without
+    waiting for another server."""
+
+    asks_nobody: bool
 
     def authenticate(self, token: str) -> Credential: ...
 

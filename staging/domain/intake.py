@@ -106,6 +106,11 @@ def wire_value(value: Any) -> Any:
     return _plain(value, lambda number: int(number) if abs(number) <= JS_SAFE_INTEGER else str(int(number)))
 
 
+def is_sane(text: str) -> bool:
+    """True where ``sanitize_text`` has nothing to replace."""
+    return _FORBIDDEN.search(text) is None
+
+
 def sanitize_text(text: str, limit: int) -> str:
     """``text`` for any column or log: no NUL, control character or surrogate, at most ``limit`` (1 …) characters."""
     head = _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text[: limit + 1])

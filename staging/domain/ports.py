@@ -231,18 +231,29 @@ class NativeForms(Protocol):
         """Save what the user filled in, at most once per idempotency ``key``; id of the record. Raises as ``apply``."""
 
 
+@dataclass(frozen=True, slots=True)
+class Published:
+    """``reached``: the events were handed to the server. ``raised``: no wake-up was on its way, or nobody can tell."""
+
+    reached: bool
+    raised: bool = True
+
+
 class Notifier(Protocol):
     """Tells listeners after commit. Bounded time, never raises for an unreachable server."""
 
-    def publish(self, events: Iterable[Told]) -> bool:
-        """True if handed to the server."""
+    def publish(
+        self, events: Iterable[Told], *, raise_flag: bool = False, drop: Sequence[str] = ()
+    ) -> Published:
+        """In the same round trip ``raise_flag`` raises the wake flag, and the keys ``drop`` are deleted."""
 
 
 class Dispatcher(Protocol):
     """Hints workers that rows are due. Bounded time, never raises for an unreachable broker."""
 
-    def announce(self, op_ids: Sequence[str]) -> bool:
-        """True if handed to the broker, or if a message is on its way that will do."""
+    def announce(self, op_ids: Sequence[str], *, raised: bool | None = None) -> bool:
+        """True if handed to the broker, or if a message is on its way that will do. ``raised``: what came of raising
+        the wake flag, where the caller did."""
 
     def arrived(self) -> None:
         """Says, before it looks for due rows, the worker that got a message."""
@@ -256,6 +267,9 @@ class PreparationStore(Protocol):
     def get(self, preparation_id: str) -> dict[str, Any] | None: ...
 
     def drop(self, preparation_id: str) -> None: ...
+
+    def key(self, preparation_id: str) -> str:
+        """The key of the notifier's server that it is kept under."""
 
 
 class Clock(Protocol):

@@ -70,13 +70,13 @@ class CeleryDispatcher:
     def __init__(self, app: Celery, queue: str, flag: WakeFlag) -> None:
         self._app, self._queue, self._flag = app, queue, flag
 
-    def announce(self, op_ids: Sequence[str]) -> bool:
+    def announce(self, op_ids: Sequence[str], *, raised: bool | None = None) -> bool:
         """True if the broker took it, or a message is on its way: whoever gets that one drains what is due.
 
         False, logged, if not: the sweeper announces due rows again. ``op_ids`` are what to look at first; an empty list
         is a plain wake-up.
         """
-        if not self._flag.raise_():
+        if not (self._flag.raise_() if raised is None else raised):
             return True
         try:
             self._app.send_task(

@@ -7,6 +7,7 @@ flag whose message was lost ends by itself.
 from __future__ import annotations
 
 import redis
+from redis.client import Pipeline
 
 from staging.messaging.bounded_redis import bounded_redis
 
@@ -20,10 +21,20 @@ class WakeFlag:
 
     def raise_(self) -> bool:
         """False where a message is on its way already. True where none is, or nobody can tell."""
+        pipeline = self._redis.pipeline(transaction=False)
+        self.raise_in(pipeline)
         try:
-            return bool(self._redis.set(self._key, 1, nx=True, px=self._life_ms))
+            return self.raised(*pipeline.execute(raise_on_error=False))
         except redis.RedisError:
             return True
+
+    def raise_in(self, pipeline: Pipeline) -> None:
+        """Raise it with what else is on its way to the server; ``raised`` reads the answer."""
+        pipeline.set(self._key, 1, nx=True, px=self._life_ms)
+
+    @staticmethod
+    def raised(answer: object) -> bool:
+        return answer is not None  # an error: nobody can tell
 
     def lower(self) -> None:
         """The message has arrived, or could not be sent. A server that does not answer forgets it in time."""

@@ -3,7 +3,6 @@ for a repeat (I2, I3)."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,7 +11,7 @@ from staging.contracts.error import ErrorCode
 from staging.contracts.preparation import ConfirmRequest
 from staging.contracts.status import StatusCode
 from staging.domain.canonical import fingerprint, payload_hash
-from staging.domain.errors import OpstageError, Refused, Transient
+from staging.domain.errors import OpstageError, Refused
 from staging.domain.identity import Actor, ActorKind, new_id
 from staging.domain.intake import check_value, dump_json
 from staging.domain.operation import NewOperation, Operation, Told
@@ -24,10 +23,8 @@ from staging.services.prepare import PrepareService
 from staging.services.snapshot import Snapshot, SnapshotItem
 from staging.services.tell import Teller
 from staging.settings import Settings
-from staging.storage import archive, audit, operations
+from staging.storage import archive, audit, confirming, operations
 from staging.storage.unit_of_work import QueueStore, UnitOfWork
-
-log = logging.getLogger(__name__)
 
 
 class ConfirmService:
@@ -65,11 +62,8 @@ class ConfirmService:
                 raise Refused(ErrorCode.IDEMPOTENCY_CONFLICT) from error
             raise
         failpoints.reached("W1", *(operation.id for operation in confirmed))
-        self._teller.committed(told)
-        try:
-            self._prepare.forget(preparation_id)
-        except Transient:
-            log.warning("preparation %s stays in Redis until its TTL; the key protects it", preparation_id)
+        # Where Redis is away just now the snapshot stays until its TTL; the key protects it.
+        self._teller.committed(told, drop=[self._prepare.key(preparation_id)])
         return confirmed
 
     def _insert_confirmed(
@@ -141,7 +135,7 @@ class ConfirmService:
                 payload_hash=payload_hash(prepared.payload),
                 target_version=prepared.target_version,
                 pins_json=dump_json(prepared.pins),
-                preview_json=dump_json(prepared.preview.to_wire()),
+                preview_json=prepared.preview.model_dump_json(by_alias=True),
                 snapshot_hash=confirm_hash,
                 preparation_id=snapshot.preparation_id,
                 confirmed_by=actor.user_id,
@@ -171,16 +165,13 @@ class ConfirmService:
             if op_id not in found:
                 raise not_found()
             visible(actor, found[op_id], self._adapter)
-        inserted, told = operations.insert_confirmed(unit.connection, rows, actor)
-        audit.append(
-            unit.connection,
-            [
-                audit.AuditEntry(
-                    actor, "confirm", row.id, {"commandType": row.command_type, "hash": row.payload_hash}
-                )
-                for row in rows
-            ],
-        )
+        said = [
+            audit.AuditEntry(
+                actor, "confirm", row.id, {"commandType": row.command_type, "hash": row.payload_hash}
+            )
+            for row in rows
+        ]
+        inserted, told = confirming.insert_confirmed(unit.connection, rows, actor, said)
         unit.tell(told)
         failpoints.reached("W0", *(row.id for row in rows))
         return inserted

@@ -19,7 +19,11 @@ class HealthService:
 
     def ready(self) -> dict[str, bool]:
         """What a request may need: name → whether it answers."""
-        return {"database": self._database(), "redis": self._notifier.publish([]), "broker": self._broker()}
+        return {
+            "database": self._database(),
+            "redis": self._notifier.publish([]).reached,
+            "broker": self._broker(),
+        }
 
     def pending(self) -> dict[int, int]:
         """Pending code → number of operations, of all tenants."""

@@ -102,8 +102,9 @@ class PrepareService:
             raise Refused(ErrorCode.PREPARATION_SUPERSEDED)
         return snapshot
 
-    def forget(self, preparation_id: str) -> None:
-        self._store.drop(preparation_id)
+    def key(self, preparation_id: str) -> str:
+        """The key of Redis that its snapshot is kept under."""
+        return self._store.key(preparation_id)
 
     def _own(self, actor: Actor, preparation_id: str) -> Snapshot:
         stored = self._store.get(preparation_id)

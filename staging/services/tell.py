@@ -15,11 +15,14 @@ class Teller:
     def __init__(self, notifier: Notifier, dispatcher: Dispatcher, same_server: bool) -> None:
         self._notifier, self._dispatcher, self._same_server = notifier, dispatcher, same_server
 
-    def committed(self, told: Sequence[Told]) -> None:
-        """Publish all of ``told``; announce those that now wait for a worker. The sweeper makes up for any loss."""
+    def committed(self, told: Sequence[Told], *, drop: Sequence[str] = ()) -> None:
+        """Publish all of ``told``; announce those that now wait for a worker. The sweeper makes up for any loss.
+
+        ``drop``: keys of Redis that are of no more use. What cannot be deleted just now ends by itself.
+        """
         if not told:
             return
-        reached = self._notifier.publish(told)
         due = [t.event.op_id for t in told if t.event.code == StatusCode.SUBMITTED]
-        if due and (reached or not self._same_server):
-            self._dispatcher.announce(due)
+        published = self._notifier.publish(told, raise_flag=bool(due), drop=drop)
+        if due and (published.reached or not self._same_server):
+            self._dispatcher.announce(due, raised=published.raised)

@@ -7,7 +7,7 @@ from typing import Any
 
 from staging.contracts.operation import OperationEntry, OperationView, PrefillView
 from staging.contracts.status import StatusCode
-from staging.domain.intake import JS_SAFE_INTEGER, sanitize_text
+from staging.domain.intake import JS_SAFE_INTEGER, is_sane, sanitize_text
 from staging.domain.lifecycle import Verb, sources
 from staging.domain.operation import Operation, link_for
 from staging.storage.journal import JournalEntry
@@ -104,7 +104,8 @@ def _parsed(text: str | None) -> Any:
         return None
     try:
         value = json.loads(text, parse_float=str, parse_int=_integer, parse_constant=str)
-        return _showable(value, _SHOWN_DEPTH)
+        # What is not written in the text, nor as an escape, is in none of its strings.
+        return _showable(value, _SHOWN_DEPTH, sane="\\" not in text and is_sane(text))
     except (ValueError, RecursionError):
         return sanitize_text(text, _SHOWN_TEXT)
 
@@ -115,14 +116,17 @@ def _integer(digits: str) -> int | str:
     return number if abs(number) <= JS_SAFE_INTEGER else digits
 
 
-def _showable(value: Any, depth: int) -> Any:
+def _showable(value: Any, depth: int, *, sane: bool) -> Any:
+    """``value`` without what no answer can carry; ``sane``: there is no such text in it."""
     if not depth:
         raise ValueError("nested too deep to show")
-    match value:
-        case str():
-            return sanitize_text(value, len(value) + 1)
-        case list():
-            return [_showable(item, depth - 1) for item in value]
-        case dict():
-            return {sanitize_text(k, len(k) + 1): _showable(item, depth - 1) for k, item in value.items()}
+    if isinstance(value, str):
+        return value if sane else sanitize_text(value, len(value) + 1)
+    if isinstance(value, list):
+        return [_showable(item, depth - 1, sane=sane) for item in value]
+    if isinstance(value, dict):
+        return {
+            key if sane else sanitize_text(key, len(key) + 1): _showable(item, depth - 1, sane=sane)
+            for key, item in value.items()
+        }
     return value

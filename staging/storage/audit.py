@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from staging.domain.canonical import canonical_json, payload_hash
 from staging.domain.identity import Actor, Tenant
@@ -56,12 +56,13 @@ def entry_hash(values: Mapping[str, Any]) -> str:
     return payload_hash(fields | {"iSeq": int(values["iSeq"]), "tCreateDate": at.astimezone(UTC).isoformat()})
 
 
-_LOCK = update(audit_head).where(h.sChain == bindparam("chain")).values(iSeq=h.iSeq + bindparam("count"))
-_READ = (h.iSeq, h.sHash, db_now().label("now"))
-_HEAD = select(*_READ).where(h.sChain == bindparam("chain"))
-_LOCK_AND_READ = _LOCK.returning(*_READ)
+# Moves the head of a chain on and locks it; HEAD is what an append has to know of it.
+MOVE_ON = update(audit_head).where(h.sChain == bindparam("chain")).values(iSeq=h.iSeq + bindparam("count"))
+HEAD = (h.iSeq, h.sHash, db_now().label("now"))
+_HEAD = select(*HEAD).where(h.sChain == bindparam("chain"))
+_LOCK_AND_READ = MOVE_ON.returning(*HEAD)
 _NEW_HEAD = update(audit_head).where(h.sChain == bindparam("chain")).values(sHash=bindparam("hash"))
-_APPEND = _NEW_HEAD.add_cte(insert_given(audit_log, tuple(a.keys())).cte("appended"))  # in one round trip
+_APPEND_AND_HEAD = _NEW_HEAD.add_cte(insert_given(audit_log, tuple(a.keys())).cte("appended"))
 
 
 def append(connection: Connection, entries: Sequence[AuditEntry]) -> datetime | None:
@@ -78,14 +79,25 @@ def append(connection: Connection, entries: Sequence[AuditEntry]) -> datetime | 
     return at
 
 
-def _advance(connection: Connection, chain: str, count: int) -> Row[Any] | None:
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The head of a chain, moved on and locked by this transaction: ``seq`` of the newest of the entries to come, and
+    the ``hash`` of the one before them. ``now`` is database time."""
+
+    seq: int
+    hash: str
+    now: datetime
+
+
+def _advance(connection: Connection, chain: str, count: int) -> Head | None:
     """Move the head on by ``count`` and keep it locked; None where the chain has none yet."""
     lock = {"chain": chain, "count": count}
     if not is_mysql(connection.dialect):  # that family has no UPDATE … RETURNING
-        return connection.execute(_LOCK_AND_READ, lock).first()
-    if connection.execute(_LOCK, lock).rowcount == 0:
+        moved = connection.execute(_LOCK_AND_READ, lock).first()
+        return Head(*moved) if moved else None
+    if connection.execute(MOVE_ON, lock).rowcount == 0:
         return None
-    return connection.execute(_HEAD, {"chain": chain}).one()
+    return Head(*connection.execute(_HEAD, {"chain": chain}).one())
 
 
 def _append_chain(connection: Connection, chain: str, entries: Sequence[AuditEntry]) -> datetime:
@@ -95,8 +107,13 @@ def _append_chain(connection: Connection, chain: str, entries: Sequence[AuditEnt
         head = _advance(connection, chain, len(entries))
     if head is None:
         raise RuntimeError(f"the head of the audit chain {chain!r} is gone; nothing may be committed")
-    at: datetime = head.now
-    previous, first = head.sHash, head.iSeq - len(entries) + 1
+    append_to(connection, chain, head, entries)
+    return head.now
+
+
+def append_to(connection: Connection, chain: str, head: Head, entries: Sequence[AuditEntry]) -> None:
+    """``append`` (at least one entry, of this chain) where the caller has moved the head on, by their number."""
+    previous, first = head.hash, head.seq - len(entries) + 1
     rows = []
     for seq, entry in enumerate(entries, start=first):
         row = {
@@ -109,18 +126,17 @@ def _append_chain(connection: Connection, chain: str, entries: Sequence[AuditEnt
             "sAction": entry.action,
             "sOpId": entry.op_id,
             "jDetail": canonical_json(dict(entry.detail or {})),
-            "tCreateDate": at,
+            "tCreateDate": head.now,
             "sPrevHash": previous,
         }
         previous = row["sHash"] = entry_hash(row)
         rows.append(row)
     new_head = {"chain": chain, "hash": previous}
-    if connection.dialect.name == "postgresql":
-        connection.execute(_APPEND, {**as_given(rows), **new_head})
-    else:
-        insert_rows(connection, audit_log, rows)
-        connection.execute(_NEW_HEAD, new_head)
-    return at
+    if connection.dialect.name == "postgresql":  # one round trip
+        connection.execute(_APPEND_AND_HEAD, as_given(rows) | new_head)
+        return
+    insert_rows(connection, audit_log, rows)
+    connection.execute(_NEW_HEAD, new_head)
 
 
 def verify(connection: Connection, tenant: Tenant | None = None) -> list[Break]:

@@ -13,7 +13,6 @@ from typing import Any
 
 from sqlalchemy import (
     ARRAY,
-    CTE,
     BindParameter,
     Column,
     ColumnElement,
@@ -25,9 +24,6 @@ from sqlalchemy import (
     bindparam,
     case,
     func,
-    insert,
-    literal,
-    null,
     or_,
     select,
     update,
@@ -43,7 +39,7 @@ from staging.storage.bulk import as_given, given_rows, kept
 from staging.storage.dialect import db_now, db_now_plus, one_or_many
 from staging.storage.due import IS_DUE_BY_KEY
 from staging.storage.rows import base_select, code_by_key, status_by_key, to_operation
-from staging.storage.tables import op_event, op_queue
+from staging.storage.tables import op_queue
 
 q = op_queue.c
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
@@ -82,24 +78,8 @@ def _claim_at_once() -> Select[Any]:
     locked = _lock_claimable(q.sId == any_(ids)).cte("locked")
     moved = update(op_queue).where(q.sId == locked.c.sId, _CLAIMABLE).values(_CLAIM_VALUES)
     claimed = moved.returning(*op_queue.columns, db_now().label("now")).cte("claimed")
-    noted = _noted(claimed, Verb.CLAIM, null())
+    noted = journal.recording(claimed).cte("noted")
     return base_select(claimed, without=_UNREAD).add_columns(claimed.c.now).add_cte(noted)
-
-
-def _noted(moved: CTE, verb: Verb, message: ColumnElement[Any]) -> CTE:
-    """The INSERT of the events of rows ``moved`` in the same statement, which gives their columns and ``now``."""
-    m = moved.c
-    event = {
-        "sOpId": m.sId,
-        "iSeq": m.iSeq,
-        "sVerb": literal(verb.value),
-        "sStatus": m.sStatus,
-        "iStatusCode": m.iStatusCode,
-        "iAttempt": m.iAttempt,
-        "sMessage": message,
-        "tCreateDate": m.now,
-    }
-    return insert(op_event).from_select(list(event), select(*event.values())).cte("noted")
 
 
 _CLAIM_AT_ONCE = _claim_at_once()
@@ -117,7 +97,10 @@ def claim(
     transition(Verb.CLAIM, StatusCode.SUBMITTED, StatusCode.RUNNING)
     wanted = {"ids": sorted(set(ids)), "token": token, "lease_s": lease_s, "single": int(len(ids) == 1)}
     at_once = connection.dialect.name == "postgresql"
-    rows = connection.execute(_CLAIM_AT_ONCE, wanted).all() if at_once else _claimed(connection, wanted)
+    if at_once:
+        rows = connection.execute(_CLAIM_AT_ONCE, wanted | journal.parameters(Verb.CLAIM)).all()
+    else:
+        rows = _claimed(connection, wanted)
     if not rows:
         return [], []
     found = {row.id: to_operation(row) for row in rows}
@@ -125,7 +108,7 @@ def claim(
     at: datetime = rows[0].now
     if not at_once:
         journal.record_as_read(connection, claimed, Verb.CLAIM, at)
-    return claimed, journal.told(claimed, at)
+    return claimed, [journal.told(o, at) for o in claimed]
 
 
 def _claimed(connection: Connection, wanted: Mapping[str, Any]) -> Sequence[Row[Any]]:
@@ -210,7 +193,7 @@ def _finish_at_once() -> Select[Any, Any]:
     moved = _finish(lambda column: kept(given, column)).returning(*columns, db_now().label("now"))
     ended = moved.cte("ended")
     said = case((ended.c.sStatus == Status.SUCCESS.value, ended.c.sResultMsg), else_=ended.c.sErrorMsg)
-    noted = _noted(ended, Verb.FINISH, func.nullif(said, ""))
+    noted = journal.recording(ended, func.nullif(said, "")).cte("noted")
     return select(func.count().label("moved"), func.min(ended.c.now).label("now")).add_cte(noted)
 
 
@@ -224,7 +207,7 @@ def finish(connection: Connection, ends: Sequence[End]) -> Finished:
         transition(Verb.FINISH, StatusCode.RUNNING, end.code)
     rows = [end.row() for end in ends]
     if connection.dialect.name == "postgresql":
-        done = connection.execute(_FINISH_AT_ONCE, as_given(rows)).one()
+        done = connection.execute(_FINISH_AT_ONCE, as_given(rows) | journal.parameters(Verb.FINISH)).one()
         return Finished(done.moved == len(ends), done.now)
     bound = [{f"to_{name}": value for name, value in row.items()} for row in rows]
     return Finished(connection.execute(_FINISH, one_or_many(bound)).rowcount == len(ends), None)
@@ -235,7 +218,7 @@ def record_ends(connection: Connection, ends: Sequence[End], finished: Finished,
     of them."""
     ended = [end.ended for end in ends]
     if finished.noted_at is not None:
-        return journal.told(ended, finished.noted_at)
+        return [journal.told(o, finished.noted_at) for o in ended]
     messages = [
         (o.result_message if o.status == Status.SUCCESS.value else o.error_message) or "" for o in ended
     ]

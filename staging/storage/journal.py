@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BindParameter, Connection, and_, bindparam, insert, select
+from sqlalchemy import (
+    CTE,
+    BindParameter,
+    ColumnElement,
+    Connection,
+    and_,
+    bindparam,
+    func,
+    insert,
+    select,
+)
+from sqlalchemy.sql.dml import Insert
 
 from staging.contracts.event import OperationEvent
 from staging.domain.identity import Actor, ActorKind
@@ -23,20 +34,25 @@ _SYSTEM = ActorKind.SYSTEM.value
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 
 
-# The event copies seq, status and code from the row just written: the two cannot disagree.
-_FROM_ROW: dict[str, Any] = {
-    "sOpId": q.sId,
-    "iSeq": q.iSeq,
-    "sVerb": bindparam("verb", type_=e.sVerb.type),
-    "sStatus": q.sStatus,
-    "iStatusCode": q.iStatusCode,
-    "iAttempt": q.iAttempt,
-    "sMessage": bindparam("message", type_=e.sMessage.type),
-    "sActor": bindparam("actor", type_=e.sActor.type),
-    "sActorKind": bindparam("kind", type_=e.sActorKind.type),
-    "tCreateDate": db_now(),
-}
-_RECORD = insert(op_event).from_select(list(_FROM_ROW), select(*_FROM_ROW.values()).where(q.sId.in_(_IDS)))
+def _from_row(row: Any, message: ColumnElement[Any], at: ColumnElement[Any]) -> dict[str, Any]:
+    # The event copies seq, status and code from the row just written: the two cannot disagree.
+    return {
+        "sOpId": row.sId,
+        "iSeq": row.iSeq,
+        "sVerb": bindparam("verb", type_=e.sVerb.type),
+        "sStatus": row.sStatus,
+        "iStatusCode": row.iStatusCode,
+        "iAttempt": func.coalesce(row.iAttempt, 0),
+        "sMessage": message,
+        "sActor": bindparam("actor", type_=e.sActor.type),
+        "sActorKind": bindparam("kind", type_=e.sActorKind.type),
+        "tCreateDate": at,
+    }
+
+
+_MESSAGE: BindParameter[str] = bindparam("message", type_=e.sMessage.type)
+_OF_ROW = _from_row(q, _MESSAGE, db_now())
+_RECORD = insert(op_event).from_select([*_OF_ROW], select(*_OF_ROW.values()).where(q.sId.in_(_IDS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +76,24 @@ def record(
 ) -> None:
     """Write the event of rows whose seq the caller has just raised in this transaction."""
     if ids:
-        connection.execute(
-            _RECORD,
-            {
-                "ids": list(ids),
-                "verb": verb.value,
-                "message": message or None,
-                "actor": actor.user_id if actor else "",
-                "kind": actor.kind.value if actor else _SYSTEM,
-            },
-        )
+        values = parameters(verb, message=message, actor=actor)
+        connection.execute(_RECORD, values | {"ids": list(ids)})
+
+
+def parameters(verb: Verb, *, message: str = "", actor: Actor | None = None) -> dict[str, Any]:
+    """Of ``record``'s statement, and of what ``recording`` gives."""
+    return {
+        "verb": verb.value,
+        "message": message or None,
+        "actor": actor.user_id if actor else "",
+        "kind": actor.kind.value if actor else _SYSTEM,
+    }
+
+
+def recording(moved: CTE, message: ColumnElement[Any] = _MESSAGE) -> Insert:
+    """``record`` of the rows that the same statement has ``moved``, at their ``now``; they may give the ``message``."""
+    event = _from_row(moved.c, message, moved.c.now)
+    return insert(op_event).from_select([*event], select(*event.values()))
 
 
 def record_as_read(
@@ -101,12 +125,7 @@ def record_as_read(
     ]
     if rows:
         insert_rows(connection, op_event, rows)
-    return told(moved, at)
-
-
-def told(moved: Sequence[Operation], at: datetime) -> list[Told]:
-    """What subscribers are to be told of the newest event, of ``at``, of each of ``moved``."""
-    return [_told(o, at) for o in moved]
+    return [told(o, at) for o in moved]
 
 
 def events(
@@ -145,9 +164,10 @@ def newest(connection: Connection, ids: Sequence[str]) -> list[Told]:
     found: dict[str, Told] = {}
     for row in connection.execute(_NEWEST, {"ids": list(ids)}):
         operation = to_operation(row)
-        found[operation.id] = _told(operation, row.event_at)
+        found[operation.id] = told(operation, row.event_at)
     return [found[i] for i in dict.fromkeys(ids) if i in found]
 
 
-def _told(operation: Operation, at: datetime) -> Told:
+def told(operation: Operation, at: datetime) -> Told:
+    """What subscribers get of the operation's newest event, written at ``at``."""
     return Told(operation.tenant, operation.maker, OperationEvent(**event_payload(operation), at=at))

@@ -12,11 +12,9 @@ from sqlalchemy import (
     BindParameter,
     ColumnElement,
     Connection,
-    Float,
     bindparam,
     case,
     func,
-    insert,
     literal_column,
     null,
     select,
@@ -28,13 +26,12 @@ from staging.contracts.status import Status, StatusCode
 from staging.domain.identity import Actor, Tenant
 from staging.domain.intake import dump_json
 from staging.domain.lifecycle import Verb, transition
-from staging.domain.operation import NewOperation, Operation, Told
+from staging.domain.operation import Operation
 from staging.storage import journal
-from staging.storage.dberrors import DbFailure, classify_db_error
 from staging.storage.dialect import db_now, db_now_plus
 from staging.storage.due import IS_DUE
 from staging.storage.rows import base_select, code_in, code_is, to_operation
-from staging.storage.tables import op_dependency, op_queue
+from staging.storage.tables import op_queue
 
 q = op_queue.c
 
@@ -205,76 +202,6 @@ def take_over(connection: Connection, operation: Operation, new_token: str, leas
         .values(lease)
     )
     return connection.execute(statement).rowcount == 1
-
-
-_INSERT = insert(op_queue).values(tConfirmDate=db_now())
-_INSERT_EXPIRING = _INSERT.values(tExpireAt=db_now_plus(bindparam("expires_in_s", type_=Float)))
-
-
-def insert_confirmed(
-    connection: Connection, new: Sequence[NewOperation], actor: Actor
-) -> tuple[list[Operation], list[Told]]:
-    """Insert what a person confirmed, its dependencies and first events; returns the operations as they are now, in
-    the order given, and what is to be told. Raises ``KeyTaken``: roll back and read.
-    """
-    for step, operation in enumerate(new, start=1):
-        transition(Verb.SUBMIT, None, operation.code)
-        try:
-            if operation.expires_in_s is None:
-                connection.execute(_INSERT, _new_row(operation, step))
-            else:
-                expiry = {"expires_in_s": operation.expires_in_s}
-                connection.execute(_INSERT_EXPIRING, _new_row(operation, step) | expiry)
-        except IntegrityError as error:
-            if classify_db_error(error) is DbFailure.UNIQUE:
-                raise KeyTaken(operation.idempotency_key) from error
-            raise
-    links = [{"sOpId": o.id, "sDependsOnId": other} for o in new for other in sorted(set(o.depends_on))]
-    if links:
-        connection.execute(insert(op_dependency), links)
-    rows = {row.id: row for row in connection.execute(_BY_IDS_NOW, {"ids": [o.id for o in new]})}
-    inserted = [to_operation(rows[o.id]) for o in new]
-    at = rows[new[0].id].now
-    return inserted, journal.record_as_read(connection, inserted, Verb.SUBMIT, at, actor=actor)
-
-
-def _new_row(o: NewOperation, step: int) -> dict[str, Any]:
-    return {
-        "sId": o.id,
-        "sBrandsId": o.tenant.brands_id,
-        "sSubsidiaryId": o.tenant.subsidiary_id,
-        "sMakePerson": o.maker,
-        "sOpType": o.op_type,
-        "sCommandType": o.command_type,
-        "sTargetFormId": o.form_id,
-        "sTargetModuleId": o.module_id,
-        "sTargetTable": o.target_table,
-        "sTargetBillId": o.target_bill_id,
-        "sPayload": o.payload_json,
-        "sSourceRef": o.source_ref_json,
-        "bAutoExecute": int(o.auto_execute),
-        "sStatus": o.code.status.value,
-        "iStatusCode": int(o.code),
-        "tNotBefore": o.not_before,
-        "sIdempotencyKey": o.idempotency_key,
-        "sPayloadHash": o.payload_hash,
-        "sTargetVersion": o.target_version,
-        "sConversationId": o.conversation_id,
-        "sTraceId": o.trace_id,
-        "sFlowId": o.preparation_id,
-        "iFlowStep": step,
-        "iMaxAttempts": o.max_attempts,
-        "iSeq": 1,
-        "sPreparationId": o.preparation_id,
-        "sConfirmPerson": o.confirmed_by,
-        "bNeedsApproval": int(o.needs_approval),
-        "bAllowDuplicate": int(o.allow_duplicate),
-        "jPins": o.pins_json,
-        "jPreview": o.preview_json,
-        "sSnapshotHash": o.snapshot_hash,
-        "sSeal": o.seal,
-        "sLocale": o.locale,
-    }
 
 
 def error_changes(message: str, code: str, detail: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -22,15 +22,18 @@ class RedisPreparationStore:
             redis_url, socket_timeout=timeout_s, socket_connect_timeout=timeout_s
         )
 
+    def key(self, preparation_id: str) -> str:
+        return _PREFIX + preparation_id
+
     def put(self, preparation_id: str, snapshot: Mapping[str, Any], ttl_s: int) -> None:
         try:
-            self._redis.set(_PREFIX + preparation_id, dump_json(dict(snapshot)), ex=ttl_s)
+            self._redis.set(self.key(preparation_id), dump_json(dict(snapshot)), ex=ttl_s)
         except redis.RedisError as error:
             raise Transient(ErrorCode.UNAVAILABLE, {"what": "Redis"}) from error
 
     def get(self, preparation_id: str) -> dict[str, Any] | None:
         try:
-            stored = self._redis.get(_PREFIX + preparation_id)
+            stored = self._redis.get(self.key(preparation_id))
         except redis.RedisError as error:
             raise Transient(ErrorCode.UNAVAILABLE, {"what": "Redis"}) from error
         if stored is None:
@@ -40,7 +43,7 @@ class RedisPreparationStore:
 
     def drop(self, preparation_id: str) -> None:
         try:
-            self._redis.delete(_PREFIX + preparation_id)
+            self._redis.delete(self.key(preparation_id))
         except redis.RedisError as error:
             raise Transient(ErrorCode.UNAVAILABLE, {"what": "Redis"}) from error
 

@@ -12,7 +12,7 @@ from staging.contracts.status import StatusCode as C
 from staging.domain.identity import Actor, ActorKind, new_id
 from staging.domain.lifecycle import IllegalTransition, Verb
 from staging.domain.operation import Operation
-from staging.storage import claims, due, journal, operations
+from staging.storage import claims, confirming, due, journal, operations
 from staging.storage.dialect import db_now_plus
 from staging.storage.tables import metadata, op_queue
 from staging.storage.unit_of_work import QueueStore, UnitOfWork
@@ -31,7 +31,7 @@ def store(engine: Engine) -> QueueStore:
 
 def insert(store: QueueStore, *rows: object) -> list[str]:
     made = [r if not isinstance(r, dict) else new_operation(**r) for r in rows or ({},)]
-    store.transact(lambda unit: operations.insert_confirmed(unit.connection, made, PERSON))  # type: ignore[arg-type]
+    store.transact(lambda unit: confirming.insert_confirmed(unit.connection, made, PERSON))  # type: ignore[arg-type]
     return [r.id for r in made]  # type: ignore[attr-defined]
 
 

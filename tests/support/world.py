@@ -20,7 +20,7 @@ from staging.domain.ports import Dispatcher, ErpAdapter
 from staging.domain.seal import seal
 from staging.services.tell import Teller
 from staging.settings import Settings
-from staging.storage import claims, journal, operations
+from staging.storage import claims, confirming, journal, operations
 from staging.storage.dialect import db_now_plus
 from staging.storage.journal import JournalEntry
 from staging.storage.tables import metadata, op_queue
@@ -165,7 +165,7 @@ class World:
         ids = [row.id for row in rows]
 
         def insert(unit: UnitOfWork) -> None:
-            operations.insert_confirmed(unit.connection, rows, PERSON)
+            confirming.insert_confirmed(unit.connection, rows, PERSON)
             unit.touch(*ids)
 
         _, told = self.store.transact(insert)

@@ -26,6 +26,8 @@ _ANSWER_S = 3.0
 class IntrospectAuthenticator:
     """Answers are kept ``introspect_cache_s`` (at most 30 s) under the token's hash; refusals are not kept."""
 
+    asks_nobody = False
+
     def __init__(self, settings: Settings) -> None:
         if not settings.introspect_url:
             raise ValueError("auth=introspect needs OPSTAGE_INTROSPECT_URL")

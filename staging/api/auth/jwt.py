@@ -35,6 +35,8 @@ class JwtAuthenticator:
     Where the issuer has been away for ``keys_last_s``, tokens are refused as unavailable, not taken on trust.
     """
 
+    asks_nobody = False
+
     def __init__(
         self,
         settings: Settings,

@@ -42,6 +42,7 @@ class StaticAuthenticator:
     """Re-reads the file when it has changed, so that a revoked (removed) token stops working at once."""
 
     path: Path
+    asks_nobody = True
 
     def __post_init__(self) -> None:
         # One value, replaced at once: threads that read an older and a newer file must not mix stamp and tokens.

@@ -20,7 +20,7 @@ from staging.domain.operation import NewOperation
 from staging.domain.ports import Prepared
 from staging.domain.seal import seal
 from staging.settings import Settings
-from staging.storage import audit, operations
+from staging.storage import audit, confirming
 from staging.storage.unit_of_work import QueueStore, UnitOfWork
 from tests.benchmarks.arms.base import Arm, Run, program
 from tests.benchmarks.erp.client import FORM, asked_for
@@ -103,7 +103,7 @@ class Opstage(Arm):
             some = rows[start : start + _AT_ONCE]
 
             def insert(unit: UnitOfWork, some: Sequence[NewOperation] = some) -> None:
-                operations.insert_confirmed(unit.connection, some, Actor(some[0].tenant, USER))
+                confirming.insert_confirmed(unit.connection, some, Actor(some[0].tenant, USER))
                 unit.touch(*(row.id for row in some))
 
             _, told = store.transact(insert)

@@ -12,7 +12,7 @@ from staging.domain.cursor import MAX_SEEN, Cursor, load_cursor
 from staging.domain.identity import Actor, Tenant
 from staging.domain.lifecycle import Verb
 from staging.domain.operation import Told
-from staging.storage import feed, operations
+from staging.storage import confirming, feed, operations
 from staging.storage.dialect import db_now_plus
 from staging.storage.feed import PAGE, Audience
 from staging.storage.tables import metadata, op_event
@@ -35,7 +35,7 @@ def store(engine: Engine) -> Iterator[QueueStore]:
 
 def insert(store: QueueStore, count: int = 1, **changes: object) -> list[str]:
     rows = [new_operation(**changes) for _ in range(count)]
-    store.transact(lambda unit: operations.insert_confirmed(unit.connection, rows, ACTOR))
+    store.transact(lambda unit: confirming.insert_confirmed(unit.connection, rows, ACTOR))
     return [row.id for row in rows]
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 
 import pytest
+from sqlalchemy import event
 
 from staging.contracts.error import ErrorCode as E
 from staging.domain.errors import OpstageError
-from tests.support.shop_erp import OTHER, STRANGER, Shop, customer, product, quote
+from tests.support.shop_erp import BOSS, OTHER, STRANGER, Shop, customer, grant, product, quote
 
 PARTS = [{"name": "封面", "quantity": 1, "price": 1}]
 
@@ -84,14 +85,27 @@ def test_references_of_lines_are_reported_by_path(shop: Shop) -> None:
     assert codes == {"customer": E.REFERENCE_NOT_FOUND, "parts[1].product": E.REFERENCE_NOT_FOUND}
 
 
-def test_a_record_that_became_invalid_since_is_refused_at_execution(shop: Shop) -> None:
+def test_a_record_that_became_invalid_since_is_refused_at_confirm_and_at_execution(shop: Shop) -> None:
     parts = [{"name": "a", "quantity": 1, "product": "p1"}]
     prepared = shop.prepare("quote", "create", payload={"customer": "c1", "title": "新", "parts": parts})
     shop.change(product, "p1", bInvalid=1)
     before = shop.snapshot()
     with pytest.raises(Exception, match="reference_not_found"):
+        shop.adapter.recheck(BOSS, prepared)
+    with pytest.raises(Exception, match="reference_not_found"):
         shop.execute(shop.execution(prepared))
     assert shop.snapshot() == before
+
+
+def test_of_a_new_record_that_refers_to_none_only_the_grants_are_read_at_confirm(shop: Shop) -> None:
+    read: list[str] = []
+    event.listen(shop.engine, "before_cursor_execute", lambda *said: read.append(said[2]))
+    prepared = shop.prepare("customer", "create", payload={"name": "新客户"})
+    read.clear()
+    shop.adapter.recheck(BOSS, prepared)
+    selects = [sql for sql in read if sql.startswith("SELECT")]
+    assert len(selects) == 1
+    assert grant.name in selects[0]
 
 
 def test_defaults_are_copied_from_the_chosen_reference_and_onward(shop: Shop) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy import Column, Engine, Integer, MetaData, Table, select, text
 from sqlalchemy.exc import DBAPIError
 
 from staging.storage.dberrors import DbFailure, classify_db_error
-from staging.storage.engine import make_engine, read_connection
+from staging.storage.engine import asking_connection, make_engine, read_connection
 
 metadata = MetaData()
 counter = Table("counter", metadata, Column("id", Integer, primary_key=True), Column("n", Integer))
@@ -161,3 +161,19 @@ def test_processes_that_open_a_new_sqlite_file_at_once_all_succeed(tmp_path: Pat
     for process in processes:
         process.join()
     assert answers == ["wal"] * 4
+
+
+def test_who_asks_meets_what_is_committed_and_leaves_nothing_behind(filled: Engine) -> None:
+    """Where the engine reads without locks; on the others it is one snapshot."""
+    asked = select(counter.c.n).where(counter.c.id == 1)
+    with asking_connection(filled) as connection:
+        assert connection.execute(asked).scalar_one() == 0
+        with filled.begin() as other:
+            other.execute(counter.update().values(n=1))
+        expected = 1 if filled.dialect.name == "postgresql" else 0
+        assert connection.execute(asked).scalar_one() == expected
+    # the next user of that connection has a transaction
+    with filled.connect() as connection:
+        connection.execute(counter.update().values(n=2))
+        connection.rollback()
+        assert connection.execute(asked).scalar_one() == 1

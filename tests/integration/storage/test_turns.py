@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine, text, update
 
 from staging.domain.identity import Actor, ActorKind, Tenant
-from staging.storage import due, operations
+from staging.storage import confirming, due
 from staging.storage.dialect import db_now_plus, is_mysql
 from staging.storage.tables import metadata, op_queue
 from staging.storage.unit_of_work import QueueStore
@@ -26,7 +26,7 @@ def add(store: QueueStore, tenant: Tenant, count: int, **columns: object) -> lis
     rows = [new_operation(tenant=tenant) for _ in range(count)]
     ids = [row.id for row in rows]
     person = Actor(tenant, "u-lin", ActorKind.PERSON)
-    store.transact(lambda unit: operations.insert_confirmed(unit.connection, rows, person))
+    store.transact(lambda unit: confirming.insert_confirmed(unit.connection, rows, person))
     if columns:
         with store.begin() as unit:
             unit.connection.execute(update(op_queue).where(op_queue.c.sId.in_(ids)).values(**columns))

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Engine
 
 from staging.contracts.form import Catalogue
-from staging.contracts.preparation import PrepareItem
+from staging.contracts.preparation import OpType, PrepareItem
 from staging.contracts.query import QueryInfo, QueryRequest, QueryResult
 from staging.domain.identity import Actor
 from staging.domain.ports import ErpTransaction, Execution, Ledger, Outcome, Prepared, Route
@@ -70,7 +70,10 @@ class SqlAdapter:
             return self._preparer.prepare(connection, actor, item)
 
     def recheck(self, actor: Actor, prepared: Prepared) -> None:
-        with reading(self._engine) as connection:
+        # A new record has no values to agree with each other: grants and references stand for themselves.
+        route = prepared.route
+        target = self._router.find(route.form_id, route.op_type, route.command_type)
+        with reading(self._engine, snapshot=target.op is not OpType.CREATE) as connection:
             self._preparer.recheck(connection, actor, prepared)
 
     def may_approve(self, actor: Actor, route: Route) -> bool:

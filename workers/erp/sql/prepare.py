@@ -68,7 +68,7 @@ class Preparer:
         return self._shown(connection, actor, target, worked)
 
     def recheck(self, connection: Connection, actor: Actor, prepared: Prepared) -> None:
-        """Permission, state and pins once more."""
+        """Permission, state, pins and references once more; execution looks at all of it again."""
         target = self._permitted_route(connection, self._grants, actor, prepared.route)
         if target.command:
             # Whether it repeats another record was decided when it was prepared; execution looks again.
@@ -79,6 +79,8 @@ class Preparer:
                 prepared.target_bill_id,
             )
             return
+        if target.op is OpType.CREATE and not _refers(target.form, prepared.payload):
+            return  # it reads nothing that could have changed since
         item = PrepareItem(
             record=prepared.target_bill_id, payload=prepared.payload, source_ref=prepared.source_ref
         )
@@ -325,6 +327,13 @@ def _require_version(execution: Execution, version: str) -> None:
     """A row that states which version it was made for is executed on that version only."""
     if execution.target_version and execution.target_version != version:
         raise Refused(ErrorCode.VERSION_CONFLICT, {"record": execution.target_bill_id})
+
+
+def _refers(of: Form | Child, payload: Mapping[str, Any]) -> bool:
+    """True if the normalized ``payload`` names a record of another form, in whatever line."""
+    if any(field.reference and payload.get(field.name) for field in of.fields):
+        return True
+    return any(_refers(child, line) for child in of.children for line in payload.get(child.name, ()))
 
 
 def _as_shown(form: Form, payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from staging.contracts.error import ErrorCode
 from staging.domain.errors import Transient
 from staging.storage.dberrors import classify_db_error
-from staging.storage.engine import open_connection, read_connection
+from staging.storage.engine import asking_connection, open_connection, read_connection
 from workers.erp.sql.permissions import Grants, GrantsOfTransaction
 
 
@@ -47,10 +47,13 @@ def open_transaction(engine: Engine, grants: Grants) -> Iterator[SqlTransaction]
 
 
 @contextmanager
-def reading(engine: Engine) -> Iterator[Connection]:
-    """A read-only connection on one snapshot. Raises ``Transient`` (unavailable) if the database cannot answer now."""
+def reading(engine: Engine, *, snapshot: bool = True) -> Iterator[Connection]:
+    """A connection to read with: read-only, on one snapshot; without ``snapshot``, whatever each statement meets.
+
+    Raises ``Transient`` (unavailable) if the database cannot answer now.
+    """
     try:
-        with read_connection(engine) as connection:
+        with read_connection(engine) if snapshot else asking_connection(engine) as connection:
             yield connection
     except SQLAlchemyError as error:
         if not classify_db_error(error).is_transient:
