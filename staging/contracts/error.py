@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
 
 
@@ -15,6 +16,12 @@ class Wire(BaseModel):
     model_config = ConfigDict(
         alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True, allow_inf_nan=False
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_no_number(cls, data: Any) -> Any:
+        # FastAPI validates "from attributes": a Decimal, which has none of ours, would pass for an object without any.
+        return str(data) if isinstance(data, Decimal) else data
 
     def to_wire(self) -> dict[str, Any]:
         """JSON-ready camelCase dict."""

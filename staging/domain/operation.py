@@ -13,6 +13,8 @@ from staging.contracts.status import Status, StatusCode
 from staging.domain.identity import Actor, ActorKind, Tenant
 from staging.domain.messages import render
 
+_ERROR_CODES = {code.value: code for code in ErrorCode}
+
 
 @dataclass(frozen=True, slots=True)
 class Operation:
@@ -97,7 +99,7 @@ class Operation:
         meant = code.meaning(self.locale)
         if written.startswith(meant):  # and maybe a reason in brackets
             return code.meaning(locale) + written.removeprefix(meant)
-        known = self.error_code in set(ErrorCode) and ErrorCode(self.error_code)
+        known = _ERROR_CODES.get(self.error_code)
         if known and written == render(known, {}, self.locale)[0]:
             return render(known, {}, locale)[0]
         return written

@@ -97,6 +97,16 @@ def test_what_is_not_exact_json_is_refused(name: str, door: Door) -> None:
     assert answer.json()["error"]["message"]
 
 
+@pytest.mark.parametrize("body", ["1.5", "0", '"text"', "[]", "true", "0.1e1"])
+@pytest.mark.parametrize("path", WITH_BODY)
+def test_a_body_that_is_no_object_is_refused(
+    path: str, body: str, door: Door, places: dict[str, str]
+) -> None:
+    answer = send(door, places[path], body.encode())
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["error"]["code"] in ("payload_invalid", "field_invalid")
+
+
 def test_an_amount_comes_back_to_the_digit(door: Door) -> None:
     """Whether it was sent as a number or as text, no binary float is on the way."""
     for sent in ("1234567890123.45", '"1234567890123.45"'):
