@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, func, select, update
+from sqlalchemy import ARRAY, Connection, Select, String, any_, bindparam, func, select, update
 from sqlalchemy.dialects.mysql import insert as mysql_insert
 from sqlalchemy.dialects.postgresql import insert as pg_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
@@ -31,11 +31,15 @@ _PROBE = "probe"  # command type of the row a lookup inserts and rolls back; nev
 _l, _f = op_ledger.c, op_fence.c
 
 _OF_TENANT = (_l.sBrandsId == bindparam("b"), _l.sSubsidiaryId == bindparam("s"))
-_ENTRIES = select(_l.sIdempotencyKey, _l.sOpId, _l.sCommandType, _l.sPayloadHash, _l.sResult).where(
-    _l.sIdempotencyKey.in_(bindparam("keys", expanding=True)), *_OF_TENANT
-)
-# A locking read is a current read whatever the isolation level; on PostgreSQL and SQLite the plain one is.
-_ENTRIES_MYSQL = _ENTRIES.with_for_update(read=True)
+_READ = select(_l.sIdempotencyKey, _l.sOpId, _l.sCommandType, _l.sPayloadHash, _l.sResult).where(*_OF_TENANT)
+_AMONG = _READ.where(_l.sIdempotencyKey.in_(bindparam("keys", expanding=True)))
+_ENTRIES: dict[str, Select[Any]] = {
+    # One text however many keys there are, so that it is prepared once.
+    "postgresql": _READ.where(_l.sIdempotencyKey == any_(bindparam("keys", type_=ARRAY(String)))),
+    "sqlite": _AMONG,
+    # A locking read is a current read whatever the isolation level; elsewhere the plain one is.
+    "mysql": _AMONG.with_for_update(read=True),
+}
 _RESULT = (
     update(op_ledger)
     .where(_l.sIdempotencyKey == bindparam("k"), *_OF_TENANT)
@@ -140,13 +144,14 @@ class SqlLedger:
     def _there(connection: Connection, tenant: Tenant, keys: Sequence[str]) -> dict[str, LedgerEntry]:
         if not keys:
             return {}
-        statement: Select[Any] = _ENTRIES_MYSQL if is_mysql(connection.dialect) else _ENTRIES
         asked = {"keys": list(keys), **_of(tenant)}
         found = {
             key: LedgerEntry(
                 op_id, command_type, payload_hash, None if result is None else json.loads(result)
             )
-            for key, op_id, command_type, payload_hash, result in connection.execute(statement, asked)
+            for key, op_id, command_type, payload_hash, result in connection.execute(
+                _ENTRIES[_family(connection)], asked
+            )
         }
         if missing := set(keys) - found.keys():
             # Conflict with a row that cannot be read: someone deletes ledger rows, or isolation is not READ COMMITTED.
