@@ -14,6 +14,7 @@ from workers.executor import Executor
 
 _MISSES = 3  # windows in a row in which competitors were faster
 _WINDOW = 8  # how many batches deep to look when the head of the queue is contended
+_SKIP = 8  # tenants to pass over, at most, where another process may be at the same one
 
 
 class Drain:
@@ -45,10 +46,12 @@ class Drain:
         named = [i for i in dict.fromkeys(ids) if is_valid_id(i)][: self._executor.pace.size]
         if named:
             self._executor.run_batch(named, over)
-        misses, woken = 0, False
+        misses, woken, met = 0, False, True
         while misses < _MISSES:
             size = self._executor.pace.size
-            due = self._due(size if not misses else size * _WINDOW)
+            # Two at one tenant wait for each other: who may have met somebody goes to another one.
+            skip = random.randrange(_SKIP) if met else 0  # noqa: S311 - no secret
+            due = self._due(size if not misses else size * _WINDOW, skip)
             if not due:
                 return
             ends = over()
@@ -58,9 +61,10 @@ class Drain:
             if ends:
                 return
             chosen = due if not misses else random.sample(due, min(size, len(due)))
-            misses = 0 if self._executor.run_batch(chosen, over) else misses + 1
+            claimed = self._executor.run_batch(chosen, over)
+            misses, met = 0 if claimed else misses + 1, claimed < len(chosen)
 
-    def _due(self, limit: int) -> list[str]:
+    def _due(self, limit: int, skip: int) -> list[str]:
         with self._store.read() as connection:
-            self._turn, found = in_turn(connection, self._turn, limit)
+            self._turn, found = in_turn(connection, self._turn, limit, skip)
         return [d.id for d in found]

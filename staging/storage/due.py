@@ -89,20 +89,30 @@ _NEXT_MYSQL = _next_tenant(or_(q.sBrandsId > _B, and_(q.sBrandsId == _B, q.sSubs
 _BEFORE_ALL = Tenant("", "")
 
 
-def in_turn(connection: Connection, after: Tenant | None, limit: int) -> tuple[Tenant | None, list[Due]]:
+def in_turn(
+    connection: Connection, after: Tenant | None, limit: int, skip: int = 0
+) -> tuple[Tenant | None, list[Due]]:
     """The next tenant behind ``after`` that has due rows, and the first of them; behind the last comes the first again.
+    ``skip`` passes over so many tenants first.
 
     Where no tenant has any: (None, rows that name no tenant or no priority, as an adopted table may hold).
     """
-    tenant = _tenant_after(connection, after or _BEFORE_ALL)
-    if tenant is None and after is not None:
-        tenant = _tenant_after(connection, _BEFORE_ALL)
+    tenant = _around(connection, after)
+    for _ in range(skip if tenant else 0):
+        tenant = _around(connection, tenant)
     if tenant is not None:
         key = {"b": tenant.brands_id, "s": tenant.subsidiary_id}
         found = _due(connection.execute(_DUE_OF, key | {"limit": limit}))
         if found:
             return tenant, found
     return None, due(connection, limit)
+
+
+def _around(connection: Connection, after: Tenant | None) -> Tenant | None:
+    tenant = _tenant_after(connection, after or _BEFORE_ALL)
+    if tenant is None and after is not None:
+        tenant = _tenant_after(connection, _BEFORE_ALL)
+    return tenant
 
 
 def _tenant_after(connection: Connection, after: Tenant) -> Tenant | None:

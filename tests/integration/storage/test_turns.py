@@ -55,6 +55,21 @@ def test_every_tenant_with_due_rows_has_its_turn_whatever_another_has_waiting(st
     assert found[2][1] == single
 
 
+@pytest.mark.parametrize(("skip", "expected"), [(0, A2), (1, B), (2, A), (3, A2), (7, B)])
+def test_who_passes_tenants_over_comes_round_again(store: QueueStore, skip: int, expected: Tenant) -> None:
+    for tenant in (A, A2, B):
+        add(store, tenant, 2)
+    with store.read() as connection:
+        tenant, rows = due.in_turn(connection, A, 10, skip)
+    assert (tenant, len(rows)) == (expected, 2)
+
+
+def test_where_nothing_is_due_there_is_nothing_to_pass_over(store: QueueStore) -> None:
+    add(store, A, 1, tNotBefore=db_now_plus(60))
+    with store.read() as connection:
+        assert due.in_turn(connection, A, 10, 5) == (None, [])
+
+
 def test_within_a_tenant_higher_priority_comes_first_then_age(store: QueueStore) -> None:
     late = add(store, A, 1, tCreateDate=db_now_plus(-10), iPriority=5)
     early = add(store, A, 1, tCreateDate=db_now_plus(-20), iPriority=5)
