@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 
 from staging.domain.identity import Tenant, is_valid_id
 from staging.settings import Settings
-from staging.storage.due import in_turn
+from staging.storage.due import Due, in_turn, is_at_work
 from staging.storage.unit_of_work import QueueStore
 from workers.executor import Executor
 
 _MISSES = 3  # windows in a row in which competitors were faster
 _WINDOW = 8  # how many batches deep to look when the head of the queue is contended
-_SKIP = 8  # tenants to pass over, at most, where another process may be at the same one
+_PASSED = 8  # how many tenants to pass over, at most, that another process is at work for
 
 
 class Drain:
@@ -31,6 +31,7 @@ class Drain:
         self._executor, self._store, self._settings = executor, store, settings
         self._wake, self._stopping = wake, stopping
         self._turn: Tenant | None = None
+        self._passed: set[Tenant | None] = set()
 
     def run(self, ids: Sequence[str]) -> None:
         """Execute ``ids``, a batch at most, then due rows of one tenant after the other.
@@ -46,12 +47,10 @@ class Drain:
         named = [i for i in dict.fromkeys(ids) if is_valid_id(i)][: self._executor.pace.size]
         if named:
             self._executor.run_batch(named, over)
-        misses, woken, met = 0, False, True
+        misses, woken = 0, False
         while misses < _MISSES:
             size = self._executor.pace.size
-            # Two at one tenant wait for each other: who may have met somebody goes to another one.
-            skip = random.randrange(_SKIP) if met else 0  # noqa: S311 - no secret
-            due = self._due(size if not misses else size * _WINDOW, skip)
+            due = self._due(size if not misses else size * _WINDOW)
             if not due:
                 return
             ends = over()
@@ -61,10 +60,17 @@ class Drain:
             if ends:
                 return
             chosen = due if not misses else random.sample(due, min(size, len(due)))
-            claimed = self._executor.run_batch(chosen, over)
-            misses, met = 0 if claimed else misses + 1, claimed < len(chosen)
+            misses = 0 if self._executor.run_batch(chosen, over) else misses + 1
 
-    def _due(self, limit: int, skip: int) -> list[str]:
+    def _due(self, limit: int) -> list[str]:
+        """Two that share commits of one tenant wait for each other: somebody else's tenant is passed over, unless all
+        of the next ones are, and never twice in a row."""
+        found: list[Due] = []
         with self._store.read() as connection:
-            self._turn, found = in_turn(connection, self._turn, limit, skip)
+            for _ in range(_PASSED):
+                self._turn, found = in_turn(connection, self._turn, limit)
+                if self._turn is None or self._turn in self._passed or not is_at_work(connection, self._turn):
+                    break
+                self._passed.add(self._turn)
+            self._passed.discard(self._turn)
         return [d.id for d in found]

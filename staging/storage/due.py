@@ -15,9 +15,11 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Row,
+    Select,
     and_,
     bindparam,
     func,
+    literal_column,
     or_,
     select,
     tuple_,
@@ -77,6 +79,18 @@ _DUE_OF = (
 )
 
 
+_AT_WORK: Select[Any] = (
+    select(literal_column("1"))
+    .where(
+        q.sBrandsId == _B,
+        q.sSubsidiaryId == _S,
+        code_is(StatusCode.RUNNING),
+        q.sStatus == literal_column(f"'{Status.PENDING.value}'"),  # literal, to match the index of open rows
+    )
+    .limit(1)
+)
+
+
 def _next_tenant(later: ColumnElement[bool]) -> Any:
     # Ordered by one column more than needed: only the index of due rows alone gives that for nothing.
     columns = (q.sBrandsId, q.sSubsidiaryId)
@@ -89,17 +103,14 @@ _NEXT_MYSQL = _next_tenant(or_(q.sBrandsId > _B, and_(q.sBrandsId == _B, q.sSubs
 _BEFORE_ALL = Tenant("", "")
 
 
-def in_turn(
-    connection: Connection, after: Tenant | None, limit: int, skip: int = 0
-) -> tuple[Tenant | None, list[Due]]:
+def in_turn(connection: Connection, after: Tenant | None, limit: int) -> tuple[Tenant | None, list[Due]]:
     """The next tenant behind ``after`` that has due rows, and the first of them; behind the last comes the first again.
-    ``skip`` passes over so many tenants first.
 
     Where no tenant has any: (None, rows that name no tenant or no priority, as an adopted table may hold).
     """
-    tenant = _around(connection, after)
-    for _ in range(skip if tenant else 0):
-        tenant = _around(connection, tenant)
+    tenant = _tenant_after(connection, after or _BEFORE_ALL)
+    if tenant is None and after is not None:
+        tenant = _tenant_after(connection, _BEFORE_ALL)
     if tenant is not None:
         key = {"b": tenant.brands_id, "s": tenant.subsidiary_id}
         found = _due(connection.execute(_DUE_OF, key | {"limit": limit}))
@@ -108,11 +119,10 @@ def in_turn(
     return None, due(connection, limit)
 
 
-def _around(connection: Connection, after: Tenant | None) -> Tenant | None:
-    tenant = _tenant_after(connection, after or _BEFORE_ALL)
-    if tenant is None and after is not None:
-        tenant = _tenant_after(connection, _BEFORE_ALL)
-    return tenant
+def is_at_work(connection: Connection, tenant: Tenant) -> bool:
+    """True where somebody executes operations of ``tenant`` now."""
+    key = {"b": tenant.brands_id, "s": tenant.subsidiary_id}
+    return connection.execute(_AT_WORK, key).first() is not None
 
 
 def _tenant_after(connection: Connection, after: Tenant) -> Tenant | None:

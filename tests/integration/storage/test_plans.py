@@ -16,7 +16,7 @@ from staging.contracts.status import StatusCode
 from staging.domain.identity import Tenant
 from staging.storage import claims, dependencies, operations
 from staging.storage.dialect import db_now_plus
-from staging.storage.due import due, due_among, in_turn
+from staging.storage.due import due, due_among, in_turn, is_at_work
 from staging.storage.engine import make_engine
 from staging.storage.tables import metadata, op_dependency, op_queue
 from tests.benchmarks.reference.history import analyze, fill_queue
@@ -142,6 +142,7 @@ LEASED = _names("lease", "open")
 ASKED: dict[str, tuple[Callable[[Connection], object], set[str]]] = {
     "whose turn it is": (lambda c: in_turn(c, Tenant("B0003", "S01"), 10), _names("turn", "due", "open")),
     "due among named ones": (lambda c: due_among(c, ["seed-104", "seed-106"]), set()),
+    "who is at work": (lambda c: is_at_work(c, Tenant("B0003", "S01")), OPEN),
     "claim": (lambda c: claims.claim(c, ["seed-104", "seed-106"], "there.1", 60.0), set()),
     "end": (lambda c: claim_and_end(c, ["seed-104", "seed-106"]), set()),
     "lapsed leases": (lambda c: operations.lapsed(c, 500), LEASED),

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine, text, update
 
 from staging.domain.identity import Actor, ActorKind, Tenant
-from staging.storage import confirming, due
+from staging.storage import claims, confirming, due
 from staging.storage.dialect import db_now_plus, is_mysql
 from staging.storage.tables import metadata, op_queue
 from staging.storage.unit_of_work import QueueStore
@@ -55,19 +55,14 @@ def test_every_tenant_with_due_rows_has_its_turn_whatever_another_has_waiting(st
     assert found[2][1] == single
 
 
-@pytest.mark.parametrize(("skip", "expected"), [(0, A2), (1, B), (2, A), (3, A2), (7, B)])
-def test_who_passes_tenants_over_comes_round_again(store: QueueStore, skip: int, expected: Tenant) -> None:
-    for tenant in (A, A2, B):
-        add(store, tenant, 2)
+def test_a_tenant_is_at_work_while_a_row_of_its_own_runs(store: QueueStore) -> None:
+    (running,) = add(store, A, 1)
+    add(store, A2, 1)
     with store.read() as connection:
-        tenant, rows = due.in_turn(connection, A, 10, skip)
-    assert (tenant, len(rows)) == (expected, 2)
-
-
-def test_where_nothing_is_due_there_is_nothing_to_pass_over(store: QueueStore) -> None:
-    add(store, A, 1, tNotBefore=db_now_plus(60))
+        assert not due.is_at_work(connection, A)
+    store.transact(lambda unit: claims.claim(unit.connection, [running], "token", 60.0))
     with store.read() as connection:
-        assert due.in_turn(connection, A, 10, 5) == (None, [])
+        assert [due.is_at_work(connection, tenant) for tenant in (A, A2, B)] == [True, False, False]
 
 
 def test_within_a_tenant_higher_priority_comes_first_then_age(store: QueueStore) -> None:
