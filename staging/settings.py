@@ -74,7 +74,7 @@ class Settings(BaseSettings):
 
     queue_name: str = "opstage.execute"
     sweep_queue_name: str = "opstage.sweep"
-    claim_batch: int = Field(default=200, ge=1, le=500)
+    claim_batch: int = Field(default=100, ge=1, le=500)
     drain_budget_s: float = Field(default=20.0, gt=0, description="a task takes no further rows after this")
     hand_back_after_s: float = Field(
         default=0.5, gt=0, description="while one operation runs longer, others of its batch go back"

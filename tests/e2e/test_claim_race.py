@@ -17,6 +17,7 @@ from tests.support.world_fixtures import MakeWorld
 
 StartBeat = Callable[[Mapping[str, str]], BeatProcess]
 _AT_ONCE = 100
+_BATCH = "20"  # small, so that all meet again and again and nobody is done before the last has begun
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ def test_workers_racing_for_the_same_rows_execute_each_once(
     children: int,
     count: int,
 ) -> None:
-    world = open_world(kind, shared=shared, **DEPLOYED)
+    world = open_world(kind, shared=shared, claim_batch=_BATCH, **DEPLOYED)
     ids: list[str] = []
     for _ in range(count // _AT_ONCE):
         ids += world.confirm(*(world.row() for _ in range(_AT_ONCE)))
