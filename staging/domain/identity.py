@@ -37,8 +37,12 @@ class Actor:
 
 
 def new_id() -> str:
-    """A fresh operation or preparation id: 24 characters of ``[A-Za-z0-9_-]`` carrying 144 random bits."""
-    return secrets.token_urlsafe(18)
+    """A fresh operation or preparation id: 24 characters of ``[A-Za-z0-9_-]``, some 144 random bits.
+
+    The first is no ``-``: a command line would take it for an option.
+    """
+    drawn = secrets.token_urlsafe(18)
+    return new_id() if drawn.startswith("-") else drawn
 
 
 def is_valid_id(value: str) -> bool:
