@@ -8,11 +8,12 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Connection, and_, case, exists, func, literal_column, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from staging.contracts.status import Status, StatusCode
+from staging.contracts.status import StatusCode
 from staging.storage.dberrors import DbFailure, classify_db_error
 from staging.storage.dialect import db_now
 from staging.storage.due import IS_DUE
 from staging.storage.engine import make_engine, read_connection
+from staging.storage.rows import IS_PENDING
 from staging.storage.tables import op_dependency, op_event, op_queue
 
 q, e = op_queue.c, op_event.c
@@ -70,9 +71,7 @@ _LAPSED = select(
 ).where(q.iStatusCode == literal_column(str(int(StatusCode.RUNNING))), q.tLeaseUntil <= db_now())
 
 
-# Literal as well, for the same reason.
-_PENDING = q.sStatus == literal_column(f"'{Status.PENDING.value}'")
-_UNCODED = select(func.count()).select_from(op_queue).where(_PENDING, q.iStatusCode.is_(None))
+_UNCODED = select(func.count()).select_from(op_queue).where(IS_PENDING, q.iStatusCode.is_(None))
 
 
 def _code(code: StatusCode) -> ColumnElement[int]:
@@ -85,13 +84,13 @@ _UNSWEPT = (
         q.iStatusCode.in_(_HELD), q.tLeaseUntil <= db_now()
     ),
     select(func.min(q.tExpireAt).label("since"), db_now().label("now")).where(
-        _PENDING,
+        IS_PENDING,
         q.tExpireAt <= db_now(),
         q.iStatusCode.not_in(_HELD),
     ),
     select(func.min(q.tNotBefore).label("since"), db_now().label("now")).where(
         q.iStatusCode == _code(StatusCode.WAITING_OTHER),
-        _PENDING,
+        IS_PENDING,
         q.tNotBefore <= db_now(),
         ~exists().where(op_dependency.c.sOpId == q.sId),
     ),
@@ -118,8 +117,7 @@ def counts(connection: Connection) -> list[CodeCount]:
 
 def pending(connection: Connection) -> dict[int, int]:
     """Pending code → number of rows, all pending codes present. Cheap however long the history is."""
-    open_rows = q.sStatus == literal_column(f"'{Status.PENDING.value}'")
-    statement = select(q.iStatusCode, func.count()).where(open_rows).group_by(q.iStatusCode)
+    statement = select(q.iStatusCode, func.count()).where(IS_PENDING).group_by(q.iStatusCode)
     found = {int(code): 0 for code in StatusCode if not code.is_terminal}
     return found | {int(code): int(rows) for code, rows in connection.execute(statement) if code is not None}
 

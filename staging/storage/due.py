@@ -28,7 +28,7 @@ from sqlalchemy import (
 from staging.contracts.status import Status, StatusCode
 from staging.domain.identity import Tenant
 from staging.storage.dialect import db_now, db_now_plus, is_mysql
-from staging.storage.rows import code_by_key, code_is, status_by_key
+from staging.storage.rows import IS_PENDING, code_by_key, code_is, status_by_key
 from staging.storage.tables import op_queue
 
 q = op_queue.c
@@ -85,7 +85,7 @@ _AT_WORK: Select[Any] = (
         q.sBrandsId == _B,
         q.sSubsidiaryId == _S,
         code_is(StatusCode.RUNNING),
-        q.sStatus == literal_column(f"'{Status.PENDING.value}'"),  # literal, to match the index of open rows
+        IS_PENDING,
     )
     .limit(1)
 )

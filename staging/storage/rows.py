@@ -109,6 +109,10 @@ def to_operation(row: Row[Any]) -> Operation:
     )
 
 
+# Spelled as a literal so that the partial index of open rows matches (tables.py).
+IS_PENDING: ColumnElement[bool] = q.sStatus == literal_column(f"'{Status.PENDING.value}'")
+
+
 def code_is(code: StatusCode) -> ColumnElement[bool]:
     """Spelled as a literal so that partial indexes match (tables.py)."""
     same: ColumnElement[bool] = q.iStatusCode == literal_column(str(int(code)))

@@ -27,12 +27,11 @@ from staging.domain.identity import Tenant
 from staging.domain.operation import Operation
 from staging.domain.ports import Route
 from staging.domain.query import Plan
-from staging.storage.rows import base_select, to_operation
+from staging.storage.rows import IS_PENDING, base_select, to_operation
 from staging.storage.tables import op_queue
 
 q = op_queue.c
 _GROUPS: tuple[TodoGroup, ...] = get_args(TodoGroup)
-_PENDING = q.sStatus == literal_column(f"'{Status.PENDING.value}'")
 """As a literal: a partial index matches."""
 
 
@@ -89,7 +88,7 @@ def for_approval(
 
 
 def _for_approval(user_id: str) -> ColumnElement[bool]:
-    return and_(_PENDING, _is(StatusCode.WAITING_APPROVAL), q.sMakePerson != user_id)
+    return and_(IS_PENDING, _is(StatusCode.WAITING_APPROVAL), q.sMakePerson != user_id)
 
 
 def _of_kinds(kinds: Sequence[Route]) -> ColumnElement[bool]:
@@ -156,7 +155,7 @@ def todos(
     """The same of one user's todos, each with its group."""
     approvals = and_(_for_approval(mine.user_id), _of_kinds(mine.kinds))
     group: ColumnElement[int] = case(
-        (or_(and_(_PENDING, _is(StatusCode.WAITING_USER)), approvals), 0), (_PENDING, 1), else_=2
+        (or_(and_(IS_PENDING, _is(StatusCode.WAITING_USER)), approvals), 0), (IS_PENDING, 1), else_=2
     )
     statement = base_select().where(
         _within(tenant), or_(q.sMakePerson == mine.user_id, approvals), *_terms(mine.wanted)
@@ -164,7 +163,7 @@ def todos(
     if mine.groups:
         statement = statement.where(group.in_([_GROUPS.index(one) for one in mine.groups]))
         if "recent" not in mine.groups:
-            statement = statement.where(_PENDING)  # history is not even looked at
+            statement = statement.where(IS_PENDING)  # history is not even looked at
     grouped = statement.add_columns(group.label("todo_group"))
     rows, total = _paged(connection, grouped, plan, {**SORTABLE, "group": group})
     return [(to_operation(row), _GROUPS[row.todo_group]) for row in rows], total

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 import amqp  # type: ignore[import-untyped]
 import pytest
 
+from tests.support.broker_death import run_and_survive
 from tests.support.fixtures import StartWorker
 from tests.support.private import open_folder
 from tests.support.processes import BeatProcess
@@ -47,17 +48,4 @@ def test_operations_run_over_rabbitmq_and_survive_its_death(
     start_beat: Callable[[Mapping[str, str]], BeatProcess],
 ) -> None:
     world = open_world("postgresql", shared=True, broker_url=rabbitmq.url, **DEPLOYED)
-
-    def all_ended() -> bool:
-        return world.oracle.pending() == 0
-
-    start_mortal_worker(world.env, concurrency=2)
-    world.confirm(*(world.row() for _ in range(30)))
-    wait_until(all_ended, 60, "executed by the confirm's message alone: no beat runs yet")
-    start_beat(world.env)
-    rabbitmq.kill9()
-    for _ in range(3):
-        world.stage()
-    rabbitmq.restart()
-    wait_until(all_ended, 90, "what was confirmed meanwhile is executed")
-    assert world.oracle.verdict().require_sound().codes == {200: 33}
+    run_and_survive(world, start_mortal_worker, start_beat, die=rabbitmq.kill9, come_back=rabbitmq.restart)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.support.broker_death import run_and_survive
 from tests.support.fixtures import StartWorker
 from tests.support.private import EmbeddedRedis, open_folder
 from tests.support.processes import BeatProcess
@@ -47,18 +48,9 @@ def test_operations_run_over_sentinel_and_survive_the_death_of_its_master(
 ) -> None:
     broker = {"broker_url": watched.sentinel.url, "broker_sentinel_master": MASTER}
     world = open_world("postgresql", shared=True, **broker, **DEPLOYED)
-
-    def all_ended() -> bool:
-        return world.oracle.pending() == 0
-
-    start_mortal_worker(world.env, concurrency=2)
-    world.confirm(*(world.row() for _ in range(30)))
-    wait_until(all_ended, 60, "executed by the confirm's message alone: no beat runs yet")
-    start_beat(world.env)
     before = watched.master.port
-    watched.master.kill9()
-    for _ in range(3):
-        world.stage()
-    wait_until(lambda: watched.sentinel.master_port() != before, 60, "the replica is master")
-    wait_until(all_ended, 90, "what was confirmed meanwhile is executed")
-    assert world.oracle.verdict().require_sound().codes == {200: 33}
+
+    def promoted() -> None:
+        wait_until(lambda: watched.sentinel.master_port() != before, 60, "the replica is master")
+
+    run_and_survive(world, start_mortal_worker, start_beat, die=watched.master.kill9, come_back=promoted)
