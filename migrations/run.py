@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import takewhile
 from pathlib import Path
 
 from alembic import command
@@ -115,9 +116,10 @@ def _move(
         config = tree.config()
         config.attributes.update(connection=connection, version_table=tree.version_table, notes=notes)
         try:
-            if (
-                before is not None or change is not command.downgrade
-            ):  # nothing to take down: Alembic would start anew
+            if change is not command.downgrade:
+                change(config, revision)
+            elif before is not None:  # nothing to take down: Alembic would start anew
+                _refuse_downgrade(connection, tree, before, revision)
                 change(config, revision)
         except CommandError as error:
             connection.rollback()
@@ -129,6 +131,19 @@ def _move(
             raise
         after = _tidy(connection, tree)
         return Result(tree, before, after, tuple(notes))
+
+
+def _refuse_downgrade(connection: Connection, tree: Tree, before: str, revision: str) -> None:
+    """Ask those on the way down to ``revision`` that may refuse (``refuse_downgrade`` in their file), before the first
+    is undone: on the MySQL family what was undone until then would stay so."""
+    on_the_way = list(tree.scripts.walk_revisions(head=before))
+    if revision.startswith("-"):
+        on_the_way = on_the_way[: int(revision[1:])] if revision[1:].isdecimal() else []
+    elif revision != "base":
+        on_the_way = list(takewhile(lambda script: script.revision != revision, on_the_way))
+    for script in on_the_way:
+        if refuse_downgrade := getattr(script.module, "refuse_downgrade", None):
+            refuse_downgrade(connection)
 
 
 def _tidy(connection: Connection, tree: Tree) -> str | None:

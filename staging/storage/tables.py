@@ -190,7 +190,15 @@ def _partial(name: str, *columns: Any, where: str) -> None:
     Index(name, *columns, postgresql_where=predicate, sqlite_where=predicate).ddl_if(callable_=_PARTIAL)
 
 
-_partial("ix_ai_op_queue_due", _c.iPriority.desc(), _c.tCreateDate, _c.sId, where='"iStatusCode" = 100')
+# Of due rows there are two, whoever's and by turns. Only the first says the status, so that a question that does not is
+# answered from the second whatever statistics say (due.py).
+_partial(
+    "ix_ai_op_queue_next",
+    _c.iPriority.desc(),
+    _c.tCreateDate,
+    _c.sId,
+    where='"iStatusCode" = 100 AND "sStatus" = \'pending\'',
+)
 _TURN = (_c.sBrandsId, _c.sSubsidiaryId, _c.iPriority, _c.tCreateDate, _c.sId)  # tenants take turns (due.py)
 _partial("ix_ai_op_queue_turn", *_TURN, where='"iStatusCode" = 100')
 _partial("ix_ai_op_queue_lease", _c.tLeaseUntil, where='"iStatusCode" IN (101, 102)')

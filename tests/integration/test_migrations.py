@@ -108,9 +108,13 @@ def test_a_downgrade_that_would_delete_archived_rows_is_refused(database_url: st
     run.upgrade(database_url, Tree.QUEUE)
     with engine.begin() as connection:
         connection.execute(op_queue_archive.insert().values(sId="op-1", sStatus="success"))
-    for revision in ("0004", "base"):
+    before = shape(engine, names(Tree.QUEUE))
+    newer = len([*Tree.QUEUE.scripts.walk_revisions(base="0005")])
+    for revision in ("0004", "base", f"-{newer}"):
         with pytest.raises(MigrationRefused, match="1 archived rows"):
             run.downgrade(database_url, Tree.QUEUE, revision)
+        # The MySQL family does not roll back the indexes that newer revisions have dropped by then.
+        assert shape(engine, names(Tree.QUEUE)) == before
     assert run.current(database_url, Tree.QUEUE) == Tree.QUEUE.head
     with engine.begin() as connection:
         assert connection.execute(delete(op_queue_archive)).rowcount == 1

@@ -229,4 +229,5 @@ def test_legacy_rows_are_shown_and_never_moved(store: QueueStore) -> None:
 def test_the_claim_query_uses_its_index_and_not_the_history(store: QueueStore) -> None:
     insert(store, *({} for _ in range(5)))
     with store.begin() as unit:
-        assert "ix_ai_op_queue_due" in plan_of(unit.connection, due._DUE, limit=10, minus_age=-5.0)
+        plan = plan_of(unit.connection, due._DUE, limit=10, minus_age=-5.0)
+        assert any(name in plan for name in ("ix_ai_op_queue_next", "ix_ai_op_queue_due_my"))

@@ -109,9 +109,8 @@ def upgrade() -> None:
     create_table(connection, _EVENT_ARCHIVE)
 
 
-def downgrade() -> None:
-    """Refused while there is anything in the archive: nowhere else is what it holds."""
-    connection = op.get_bind()
+def refuse_downgrade(connection: sa.Connection) -> None:
+    """Raises ``MigrationRefused`` while there is anything in the archive: nowhere else is what it holds."""
     for table in (_QUEUE_ARCHIVE, _EVENT_ARCHIVE):
         if has_table(connection, table.name):
             kept = connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
@@ -121,5 +120,10 @@ def downgrade() -> None:
                     f"{table.name} holds {kept} archived rows, which a downgrade would delete. "
                     "Copy them elsewhere and empty the table first.",
                 )
+
+
+def downgrade() -> None:
+    connection = op.get_bind()
+    refuse_downgrade(connection)
     for table in (_EVENT_ARCHIVE, _QUEUE_ARCHIVE):
         drop_table(connection, table.name)

@@ -137,10 +137,10 @@ def claim_and_end(connection: Connection, ids: list[str]) -> None:
 
 
 # Each holds open rows only, or is entered at them: which of them a planner prefers depends on the backlog.
-OPEN = _names("due", "turn", "open", "lease", "waiting", "expiry")
+OPEN = _names("next", "due", "turn", "open", "lease", "waiting", "expiry")
 LEASED = _names("lease", "open")
 ASKED: dict[str, tuple[Callable[[Connection], object], set[str]]] = {
-    "whose turn it is": (lambda c: in_turn(c, Tenant("B0003", "S01"), 10), _names("turn", "due", "open")),
+    "whose turn it is": (lambda c: in_turn(c, Tenant("B0003", "S01"), 10), _names("turn")),
     "due among named ones": (lambda c: due_among(c, ["seed-104", "seed-106"]), set()),
     "who is at work": (lambda c: is_at_work(c, Tenant("B0003", "S01")), OPEN),
     "claim": (lambda c: claims.claim(c, ["seed-104", "seed-106"], "there.1", 60.0), set()),
@@ -159,8 +159,8 @@ def test_what_is_asked_again_and_again_goes_by_the_index_made_for_it(filled: Eng
     _check(filled, question)
 
 
-@pytest.mark.parametrize("question", ["due among named ones", "claim", "end"])
-def test_rows_are_found_by_their_key_where_statistics_know_of_no_backlog(
+@pytest.mark.parametrize("question", ["whose turn it is", "due among named ones", "claim", "end"])
+def test_rows_are_found_by_their_key_or_turn_where_statistics_know_of_no_backlog(
     young: Engine, question: str
 ) -> None:
     _check(young, question)
