@@ -66,7 +66,7 @@ class Drain:
         """Two that share commits of one tenant wait for each other: somebody else's tenant is passed over, unless all
         of the next ones are, and never twice in a row."""
         found: list[Due] = []
-        with self._store.read() as connection:
+        with self._store.ask() as connection:
             for _ in range(_PASSED):
                 self._turn, found = in_turn(connection, self._turn, limit)
                 if self._turn is None or self._turn in self._passed or not is_at_work(connection, self._turn):

@@ -61,7 +61,7 @@ class Executor:
         if claimed == len(ids):
             return claimed
         # What is left was taken by others, comes from foreign SQL, or has been tried before.
-        with self._store.read() as connection:
+        with self._store.ask() as connection:
             left = due.due_among(connection, ids)
         foreign = [d.id for d in left if d.seq == 0]
         if foreign:
@@ -139,7 +139,7 @@ class Executor:
         told: list[Told] = []
         begun_at = time.monotonic()
         try:
-            execution = self._attempt.execution(operation)
+            execution = self._attempt.execution(self._attempt.examine(operation))
             with self._adapter.transaction() as tx:
                 failpoints.reached("W5", operation.id)
                 done = self._attempt.apply(tx, operation, execution)

@@ -64,7 +64,7 @@ class GroupRun:
 
     def _together(self, tx: ErpTransaction) -> list[Done]:
         try:
-            members = [(o, self._attempt.execution(o)) for o in self._members]
+            members = [self._attempt.examine(o) for o in self._members]
             return self._attempt.apply_all(tx, members, self._under_way)
         except Transient:
             raise
@@ -80,7 +80,7 @@ class GroupRun:
 
     def _end(self, tx: ErpTransaction, operation: Operation) -> Done:
         try:
-            execution = self._attempt.execution(operation)
+            execution = self._attempt.execution(self._attempt.examine(operation))
             with savepoint(tx.connection):
                 return self._attempt.apply(tx, operation, execution)
         except Transient:

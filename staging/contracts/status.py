@@ -70,7 +70,7 @@ class StatusCode(IntEnum):
     @classmethod
     def of(cls, number: int | None) -> StatusCode | None:
         """The code with this number, or None for one we do not know."""
-        return next((member for member in cls if member == number), None)
+        return _BY_NUMBER.get(number)
 
     @property
     def is_terminal(self) -> bool:
@@ -85,4 +85,5 @@ class StatusCode(IntEnum):
         return self.zh if locale == "zh" else self.en
 
 
+_BY_NUMBER: dict[int | None, StatusCode] = {int(code): code for code in StatusCode}
 RETRYABLE = frozenset({StatusCode.LOCKED, StatusCode.UNEXPECTED, StatusCode.TIMED_OUT})

@@ -85,17 +85,20 @@ class Operation:
 
     @property
     def message(self) -> str:
-        """What to tell a person now, in the row's language."""
-        return self.message_in(self.locale)
+        """What to tell a person now, in the row's language: ``message_in`` it, where no word needs another one."""
+        kept = {Status.SUCCESS.value: self.result_message, Status.FAIL.value: self.error_message}
+        return kept.get(self.status) or self._unsaid(self.locale)
+
+    def _unsaid(self, locale: str) -> str:
+        code = self.status_code
+        return self.status if code is None else code.meaning(locale)
 
     def message_in(self, locale: str) -> str:
         """The same in a reader's language as far as the words are ours; the ERP's stay as they were written."""
         kept = {Status.SUCCESS.value: self.result_message, Status.FAIL.value: self.error_message}
         written, code = kept.get(self.status), self.status_code
-        if code is None:
-            return written or self.status
-        if not written:
-            return code.meaning(locale)
+        if code is None or not written:
+            return written or self._unsaid(locale)
         meant = code.meaning(self.locale)
         if written.startswith(meant):  # and maybe a reason in brackets
             return code.meaning(locale) + written.removeprefix(meant)
@@ -142,7 +145,25 @@ class NewOperation:
     depends_on: tuple[str, ...] = ()
 
 
-def link_for(operation: Operation) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What is told of an operation's move: the fields of ``Operation`` with that name, as the move has left them.
+    ``message`` is in the row's language. Where many move, it spares copies of all the rest."""
+
+    id: str
+    tenant: Tenant
+    maker: str
+    form_id: str
+    conversation_id: str
+    attempt: int
+    seq: int
+    status: str
+    code: int | None
+    message: str
+    result_bill_id: str | None
+
+
+def link_for(operation: Operation | Moved) -> str | None:
     """Where a person goes next: the executed record, or the ERP's form opening on this staging row (103)."""
     form = quote(operation.form_id, safe="")
     if operation.status == Status.SUCCESS and operation.result_bill_id:
@@ -152,7 +173,7 @@ def link_for(operation: Operation) -> str | None:
     return None
 
 
-def event_payload(operation: Operation) -> dict[str, Any]:
+def event_payload(operation: Operation | Moved) -> dict[str, Any]:
     """Fields of ``OperationEvent`` that the operation itself knows."""
     return {
         "op_id": operation.id,

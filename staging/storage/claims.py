@@ -7,7 +7,7 @@ the others say the same in a few.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -33,7 +33,7 @@ from sqlalchemy.sql.selectable import Select
 
 from staging.contracts.status import Status, StatusCode
 from staging.domain.lifecycle import Verb, transition
-from staging.domain.operation import Operation, Told
+from staging.domain.operation import Moved, Operation, Told
 from staging.storage import journal
 from staging.storage.bulk import as_given, given_rows, kept
 from staging.storage.dialect import db_now, db_now_plus, one_or_many
@@ -133,20 +133,27 @@ class End:
     columns: Mapping[str, Any]
 
     @property
-    def ended(self) -> Operation:
-        """The operation as ``finish`` has written it, ``executed_at`` left out."""
-        return replace(
-            self.operation,
+    def said(self) -> str:
+        """The row's message, "" where its code says all."""
+        column = q.sResultMsg if self.code.status is Status.SUCCESS else q.sErrorMsg
+        return self.columns[column.name] or ""
+
+    @property
+    def moved(self) -> Moved:
+        """What ``finish`` has written, for those who listen."""
+        held = self.operation
+        return Moved(
+            held.id,
+            held.tenant,
+            held.maker,
+            held.form_id,
+            held.conversation_id,
+            held.attempt,
+            seq=held.seq + 1,
             status=self.code.status.value,
             code=int(self.code),
-            seq=self.operation.seq + 1,
+            message=self.said or self.code.meaning(held.locale),
             result_bill_id=self.columns[q.sResultBillId.name],
-            result_message=self.columns[q.sResultMsg.name],
-            error_message=self.columns[q.sErrorMsg.name],
-            error_code=self.columns[q.sErrorCode.name] or "",
-            error_detail_json=self.columns[q.jErrorDetail.name],
-            lease_token=None,
-            lease_until=None,
         )
 
     def row(self) -> dict[str, Any]:
@@ -166,7 +173,7 @@ class Finished:
     noted_at: datetime | None
 
 
-# The token alone would do; with the seq, what ``End.ended`` says is what is written.
+# The token alone would do; with the seq, what ``End.moved`` says is what is written.
 _COMPARED = (q.sId, q.sLeaseToken, q.iSeq)
 _SAID = (q.sStatus, q.iStatusCode, q.sResultBillId, q.sResultMsg, q.sErrorMsg, q.sErrorCode, q.jErrorDetail)
 
@@ -216,13 +223,10 @@ def finish(connection: Connection, ends: Sequence[End]) -> Finished:
 def record_ends(connection: Connection, ends: Sequence[End], finished: Finished, at: datetime) -> list[Told]:
     """The events of what ``finish`` has moved, unless they are written, at ``at`` (database time); what is to be told
     of them."""
-    ended = [end.ended for end in ends]
+    moved = [end.moved for end in ends]
     if finished.noted_at is not None:
-        return [journal.told(o, finished.noted_at) for o in ended]
-    messages = [
-        (o.result_message if o.status == Status.SUCCESS.value else o.error_message) or "" for o in ended
-    ]
-    return journal.record_as_read(connection, ended, Verb.FINISH, at, messages=messages)
+        return [journal.told(m, finished.noted_at) for m in moved]
+    return journal.record_as_read(connection, moved, Verb.FINISH, at, messages=[end.said for end in ends])
 
 
 # --- the lease -----------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from sqlalchemy.sql.dml import Insert
 from staging.contracts.event import OperationEvent
 from staging.domain.identity import Actor, ActorKind
 from staging.domain.lifecycle import Verb
-from staging.domain.operation import Operation, Told, event_payload
+from staging.domain.operation import Moved, Operation, Told, event_payload
 from staging.storage.bulk import insert_rows
 from staging.storage.dialect import db_now
 from staging.storage.rows import LONG_FIELDS, base_select, to_operation
@@ -98,7 +98,7 @@ def recording(moved: CTE, message: ColumnElement[Any] = _MESSAGE) -> Insert:
 
 def record_as_read(
     connection: Connection,
-    moved: Sequence[Operation],
+    moved: Sequence[Operation | Moved],
     verb: Verb,
     at: datetime,
     *,
@@ -168,6 +168,6 @@ def newest(connection: Connection, ids: Sequence[str]) -> list[Told]:
     return [found[i] for i in dict.fromkeys(ids) if i in found]
 
 
-def told(operation: Operation, at: datetime) -> Told:
+def told(operation: Operation | Moved, at: datetime) -> Told:
     """What subscribers get of the operation's newest event, written at ``at``."""
     return Told(operation.tenant, operation.maker, OperationEvent(**event_payload(operation), at=at))

@@ -93,8 +93,9 @@ def base_select(table: FromClause = op_queue, *, without: Collection[str] = ()) 
 
 
 def to_operation(row: Row[Any]) -> Operation:
-    """Build the domain object; NULLs that an adopted table may hold become the neutral value."""
-    values = {name: getattr(row, name) for name in _FIELDS}
+    """The domain object of a row of ``base_select``, columns added behind its own or not; NULLs that an adopted table
+    may hold become the neutral value."""
+    values = dict(zip(_FIELDS, row, strict=False))  # by place: by name costs a look-up each
     for name in _BLANK:
         values[name] = values[name] or ""
     for name in ("auto_execute", "needs_approval", "allow_duplicate"):

@@ -16,7 +16,7 @@ from staging.domain.errors import OpstageError, Transient
 from staging.domain.operation import Told
 from staging.storage import journal
 from staging.storage.dberrors import DbFailure, classify_db_error, needs_upgrade
-from staging.storage.engine import open_connection, read_connection
+from staging.storage.engine import asking_connection, open_connection, read_connection
 
 T = TypeVar("T")
 _TRIES = 5
@@ -86,6 +86,12 @@ class QueueStore:
     def read(self) -> Iterator[Connection]:
         """A read-only snapshot."""
         with _up_to_date(), read_connection(self.engine) as connection:
+            yield connection
+
+    @contextmanager
+    def ask(self) -> Iterator[Connection]:
+        """For reads that need no common snapshot, and are cheaper without."""
+        with _up_to_date(), asking_connection(self.engine) as connection:
             yield connection
 
     def transact(self, work: Callable[[UnitOfWork], T]) -> tuple[T, list[Told]]:
