@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import ARRAY, Connection, Select, String, any_, bindparam, func, select, update
+from sqlalchemy import ARRAY, Connection, Select, String, Text, any_, bindparam, func, select, update
 from sqlalchemy.dialects.mysql import insert as mysql_insert
 from sqlalchemy.dialects.postgresql import insert as pg_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
@@ -22,8 +22,8 @@ from sqlalchemy.sql.dml import Insert
 from staging.domain.canonical import decimal_text
 from staging.domain.identity import Tenant
 from staging.domain.ports import LedgerEntry, LedgerRow
-from staging.storage.bulk import as_given, given_rows, kept, select_given, takes_json
-from staging.storage.dialect import is_mysql, one_or_many
+from staging.storage.bulk import as_given, select_given, takes_json
+from staging.storage.dialect import as_json, is_mysql, one_or_many
 from workers.erp.tables import op_fence, op_ledger
 
 _DUPLICATE_KEY = 1062
@@ -45,11 +45,13 @@ _RESULT = (
     .where(_l.sIdempotencyKey == bindparam("k"), *_OF_TENANT)
     .values(sResult=bindparam("result"))
 )
-_GIVEN = given_rows(op_ledger, ("sIdempotencyKey", "sResult"))
+# As arrays: of JSON the planner expects more rows, and reads a ledger of some thousands as a whole for them.
+_GIVEN = func.unnest(bindparam("keys", type_=ARRAY(String)), bindparam("results", type_=ARRAY(Text)))
+_STORED = _GIVEN.table_valued("key", "result").render_derived("given")
 _RESULTS_GIVEN = (
     update(op_ledger)
-    .where(_l.sIdempotencyKey == _GIVEN.c.sIdempotencyKey, *_OF_TENANT)
-    .values(sResult=kept(_GIVEN, _l.sResult))
+    .where(_l.sIdempotencyKey == _STORED.c.key, *_OF_TENANT)
+    .values(sResult=as_json(_STORED.c.result))
 )
 _FENCED = select(_f.iClaimSeq).where(_f.sOpId == bindparam("op"))
 _FENCED_MYSQL = _FENCED.with_for_update(read=True)
@@ -172,7 +174,8 @@ class SqlLedger:
         if not rows:
             return
         if takes_json(connection, rows):
-            stored = connection.execute(_RESULTS_GIVEN, {**_of(tenant), **as_given(rows)})
+            given = {"keys": list(results), "results": [row["sResult"] for row in rows]}
+            stored = connection.execute(_RESULTS_GIVEN, {**_of(tenant), **given})
         else:
             bound = [{**_of(tenant), "k": row["sIdempotencyKey"], "result": row["sResult"]} for row in rows]
             stored = connection.execute(_RESULT, one_or_many(bound))
