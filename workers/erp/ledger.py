@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import ARRAY, Connection, Select, String, Text, any_, bindparam, func, select, update
+from sqlalchemy import ARRAY, Connection, Select, String, any_, bindparam, func, select, update
 from sqlalchemy.dialects.mysql import insert as mysql_insert
 from sqlalchemy.dialects.postgresql import insert as pg_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
@@ -22,8 +22,8 @@ from sqlalchemy.sql.dml import Insert
 from staging.domain.canonical import decimal_text
 from staging.domain.identity import Tenant
 from staging.domain.ports import LedgerEntry, LedgerRow
-from staging.storage.bulk import as_given, select_given, takes_json
-from staging.storage.dialect import as_json, is_mysql, one_or_many
+from staging.storage.bulk import as_given, given_rows, kept, select_given, takes_json
+from staging.storage.dialect import is_mysql, one_or_many
 from workers.erp.tables import op_fence, op_ledger
 
 _DUPLICATE_KEY = 1062
@@ -32,10 +32,11 @@ _l, _f = op_ledger.c, op_fence.c
 
 _OF_TENANT = (_l.sBrandsId == bindparam("b"), _l.sSubsidiaryId == bindparam("s"))
 _READ = select(_l.sIdempotencyKey, _l.sOpId, _l.sCommandType, _l.sPayloadHash, _l.sResult).where(*_OF_TENANT)
+_BY_KEY = _l.sIdempotencyKey == any_(bindparam("keys", type_=ARRAY(String)))
 _AMONG = _READ.where(_l.sIdempotencyKey.in_(bindparam("keys", expanding=True)))
 _ENTRIES: dict[str, Select[Any]] = {
     # One text however many keys there are, so that it is prepared once.
-    "postgresql": _READ.where(_l.sIdempotencyKey == any_(bindparam("keys", type_=ARRAY(String)))),
+    "postgresql": _READ.where(_BY_KEY),
     "sqlite": _AMONG,
     # A locking read is a current read whatever the isolation level; elsewhere the plain one is.
     "mysql": _AMONG.with_for_update(read=True),
@@ -45,13 +46,12 @@ _RESULT = (
     .where(_l.sIdempotencyKey == bindparam("k"), *_OF_TENANT)
     .values(sResult=bindparam("result"))
 )
-# As arrays: of JSON the planner expects more rows, and reads a ledger of some thousands as a whole for them.
-_GIVEN = func.unnest(bindparam("keys", type_=ARRAY(String)), bindparam("results", type_=ARRAY(Text)))
-_STORED = _GIVEN.table_valued("key", "result").render_derived("given")
+_GIVEN = given_rows(op_ledger, ("sIdempotencyKey", "sResult"))
 _RESULTS_GIVEN = (
     update(op_ledger)
-    .where(_l.sIdempotencyKey == _STORED.c.key, *_OF_TENANT)
-    .values(sResult=as_json(_STORED.c.result))
+    # By key as well: for as many rows as it expects of JSON the planner would read a ledger of some thousands whole.
+    .where(_l.sIdempotencyKey == _GIVEN.c.sIdempotencyKey, _BY_KEY, *_OF_TENANT)
+    .values(sResult=kept(_GIVEN, _l.sResult))
 )
 _FENCED = select(_f.iClaimSeq).where(_f.sOpId == bindparam("op"))
 _FENCED_MYSQL = _FENCED.with_for_update(read=True)
@@ -174,7 +174,7 @@ class SqlLedger:
         if not rows:
             return
         if takes_json(connection, rows):
-            given = {"keys": list(results), "results": [row["sResult"] for row in rows]}
+            given = {"keys": list(results), **as_given(rows)}
             stored = connection.execute(_RESULTS_GIVEN, {**_of(tenant), **given})
         else:
             bound = [{**_of(tenant), "k": row["sIdempotencyKey"], "result": row["sResult"]} for row in rows]

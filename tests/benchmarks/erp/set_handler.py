@@ -17,8 +17,8 @@ _COUNTED = "SELECT last_no FROM po_counter" + _TENANT
 _BUDGET = (
     "UPDATE po_budget SET used_cents = used_cents + %s" + _TENANT + " AND used_cents + %s <= limit_cents"
 )
-_MASTER = "INSERT INTO po_master (id, brands, subsidiary, bill_no, supplier, memo, total, maker) "
-_LINE = "INSERT INTO po_line (id, master_id, line_no, product, quantity, price, amount) "
+_MASTER = "po_master (id, brands, subsidiary, bill_no, supplier, memo, total, maker)"
+_LINE = "po_line (id, master_id, line_no, product, quantity, price, amount)"
 
 
 class PlaceOrders(PlaceOrder):
@@ -39,8 +39,8 @@ class PlaceOrders(PlaceOrder):
                 for line_no, one in enumerate(order["lines"], 1):
                     amounts = (one["quantity"], one["price"], one["amount"])
                     lines.append((secrets.token_urlsafe(18), key, line_no, one["product"], *amounts))
-            statements.insert(_MASTER, masters, "ttttttnt")
-            statements.insert(_LINE, lines, "ttitnnn")
+            statements.insert(_MASTER, masters)
+            statements.insert(_LINE, lines)
             statements.spend(sum(int(row[6].replace(".", "")) for row in masters), tenant)
         finally:
             statements.cursor.close()
@@ -65,16 +65,14 @@ class _Statements:
             self._execute(_COUNTER + " RETURNING last_no", (by, *tenant))
         return int(self.cursor.fetchone()[0])
 
-    def insert(self, into: str, rows: Sequence[Sequence[Any]], types: str) -> None:
-        """``types``: a letter a column, t(ext), i(nteger), n(umeric)."""
+    def insert(self, into: str, rows: Sequence[Sequence[Any]]) -> None:
+        """``into``: a table and its columns."""
         if self._dialect == "postgresql":
-            names = {"t": "text", "i": "integer", "n": "numeric"}
-            arrays = ", ".join(f"%s::{names[t]}[]" for t in types)
-            self._execute(
-                f"{into} SELECT * FROM unnest({arrays})", [list(c) for c in zip(*rows, strict=True)]
-            )
+            with self.cursor.copy(f"COPY {into} FROM STDIN") as copy:
+                for row in rows:
+                    copy.write_row(row)
         else:
-            values = f"{into} VALUES ({', '.join(['%s'] * len(types))})"
+            values = f"INSERT INTO {into} VALUES ({', '.join(['%s'] * len(rows[0]))})"
             self.cursor.executemany(self._sql(values), rows)
 
     def spend(self, cents: int, tenant: tuple[str, str]) -> None:
