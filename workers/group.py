@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from staging import failpoints
 from staging.domain.errors import OpstageError, Transient
 from staging.domain.operation import Operation, Told
-from staging.domain.ports import ErpAdapter, ErpTransaction
+from staging.domain.ports import ErpAdapter, ErpTransaction, Execution
 from staging.storage.audit import chain_of
 from staging.storage.latch import hold_latch
 from staging.storage.unit_of_work import UnitOfWork, savepoint
@@ -48,11 +48,13 @@ class GroupRun:
 
     def _execute(self, *, savepoints: bool) -> list[Told]:
         ids = [o.id for o in self._members]
+        # Before anything is locked: on SQLite nobody else could write meanwhile.
+        given = [] if savepoints else self._executions()
         with self._adapter.transaction() as tx:
             # Of two groups of one tenant the second waits here and not in the middle, where both may hold something.
             hold_latch(tx.connection, f"group {chain_of(self._members[0].tenant)}")
             failpoints.reached("W5", *ids)
-            ends = self._one_by_one(tx) if savepoints else self._together(tx)
+            ends = self._one_by_one(tx) if savepoints else self._together(tx, given)
             failpoints.reached("W6", *ids)
             unit = UnitOfWork(tx.connection)
             write_back_all(unit, list(zip(self._members, ends, strict=True)))
@@ -62,9 +64,15 @@ class GroupRun:
             failpoints.reached("W7", *ids)
         return told
 
-    def _together(self, tx: ErpTransaction) -> list[Done]:
+    def _executions(self) -> list[Execution]:
         try:
-            members = [(o, self._attempt.execution(o)) for o in self._members]
+            return [self._attempt.execution(o) for o in self._members]
+        except OpstageError as error:
+            raise _Refused from error
+
+    def _together(self, tx: ErpTransaction, given: Sequence[Execution]) -> list[Done]:
+        members = list(zip(self._members, given, strict=True))
+        try:
             return self._attempt.apply_all(tx, members, self._under_way)
         except Transient:
             raise
