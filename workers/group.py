@@ -18,7 +18,7 @@ from staging.domain.ports import ErpAdapter, ErpTransaction
 from staging.storage.audit import chain_of
 from staging.storage.latch import hold_latch
 from staging.storage.unit_of_work import UnitOfWork, savepoint
-from workers.attempt import Attempt
+from workers.attempt import Attempt, Examined
 from workers.batch import Costs
 from workers.outcomes import Done, refused
 from workers.writeback import write_back_all
@@ -48,11 +48,13 @@ class GroupRun:
 
     def _execute(self, *, savepoints: bool) -> list[Told]:
         ids = [o.id for o in self._members]
+        # Before anything is locked: on SQLite nobody else could write meanwhile.
+        examined = [] if savepoints else self._examined()
         with self._adapter.transaction() as tx:
             # Of two groups of one tenant the second waits here and not in the middle, where both may hold something.
             hold_latch(tx.connection, f"group {chain_of(self._members[0].tenant)}")
             failpoints.reached("W5", *ids)
-            ends = self._one_by_one(tx) if savepoints else self._together(tx)
+            ends = self._one_by_one(tx) if savepoints else self._together(tx, examined)
             failpoints.reached("W6", *ids)
             unit = UnitOfWork(tx.connection)
             write_back_all(unit, list(zip(self._members, ends, strict=True)))
@@ -62,9 +64,14 @@ class GroupRun:
             failpoints.reached("W7", *ids)
         return told
 
-    def _together(self, tx: ErpTransaction) -> list[Done]:
+    def _examined(self) -> list[Examined]:
         try:
-            members = [self._attempt.examine(o) for o in self._members]
+            return [self._attempt.examine(o) for o in self._members]
+        except OpstageError as error:
+            raise _Refused from error
+
+    def _together(self, tx: ErpTransaction, members: Sequence[Examined]) -> list[Done]:
+        try:
             return self._attempt.apply_all(tx, members, self._under_way)
         except Transient:
             raise

@@ -36,6 +36,7 @@ from staging.domain.lifecycle import Verb, transition
 from staging.domain.operation import Moved, Operation, Told
 from staging.storage import journal
 from staging.storage.bulk import as_given, given_rows, kept
+from staging.storage.bulk_mariadb import execute_given, takes_json_table, update_given
 from staging.storage.dialect import db_now, db_now_plus, one_or_many
 from staging.storage.due import IS_DUE_BY_KEY
 from staging.storage.rows import base_select, code_by_key, status_by_key, to_operation
@@ -178,19 +179,22 @@ _COMPARED = (q.sId, q.sLeaseToken, q.iSeq)
 _SAID = (q.sStatus, q.iStatusCode, q.sResultBillId, q.sResultMsg, q.sErrorMsg, q.sErrorCode, q.jErrorDetail)
 
 
+_HELD = (status_by_key(Status.PENDING), code_by_key(StatusCode.RUNNING))
+_OWN: dict[Any, Any] = {
+    q.iSeq: q.iSeq + 1,
+    q.sLeaseToken: None,
+    q.tLeaseUntil: None,
+    q.tExecutedDate: db_now(),
+}
+
+
 def _finish(value: Callable[[Column[Any]], ColumnElement[Any]]) -> Update:
-    held = (status_by_key(Status.PENDING), code_by_key(StatusCode.RUNNING))
-    own: dict[Any, Any] = {
-        q.iSeq: q.iSeq + 1,
-        q.sLeaseToken: None,
-        q.tLeaseUntil: None,
-        q.tExecutedDate: db_now(),
-    }
     compared = [column == value(column) for column in _COMPARED]
-    return update(op_queue).where(*compared, *held).values({c: value(c) for c in _SAID} | own)
+    return update(op_queue).where(*compared, *_HELD).values({c: value(c) for c in _SAID} | _OWN)
 
 
 _FINISH = _finish(lambda column: bindparam(f"to_{column.name}", type_=column.type))
+_FINISH_GIVEN = update_given(op_queue, _COMPARED, _SAID, _HELD, _OWN)
 
 
 def _finish_at_once() -> Select[Any, Any]:
@@ -216,6 +220,8 @@ def finish(connection: Connection, ends: Sequence[End]) -> Finished:
     if connection.dialect.name == "postgresql":
         done = connection.execute(_FINISH_AT_ONCE, as_given(rows) | journal.parameters(Verb.FINISH)).one()
         return Finished(done.moved == len(ends), done.now)
+    if takes_json_table(connection, rows):
+        return Finished(execute_given(connection, _FINISH_GIVEN, rows) == len(ends), None)
     bound = [{f"to_{name}": value for name, value in row.items()} for row in rows]
     return Finished(connection.execute(_FINISH, one_or_many(bound)).rowcount == len(ends), None)
 

@@ -17,6 +17,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from staging.storage import undecodable
+from staging.storage.sqlite_turns import WriteTurns
 
 _READ_ONLY = "opstage_read_only"
 _SQL_MODE = "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
@@ -65,7 +66,8 @@ def make_engine(
         )
     else:
         raise ValueError(f"{backend}: Opstage runs on SQLite, PostgreSQL and MariaDB/MySQL")
-    event.listen(engine, "begin", _on_begin)
+    if backend != "sqlite":
+        event.listen(engine, "begin", _on_begin)
     return engine
 
 
@@ -124,13 +126,12 @@ def _pool(size: int) -> dict[str, Any]:
 
 
 def _on_begin(connection: Connection) -> None:
-    read_only = bool(connection.get_execution_options().get(_READ_ONLY))
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(f"PRAGMA query_only={int(read_only)}")
-        # A deferred transaction that turns to writing fails at once, whatever busy_timeout says (RELIABILITY B14).
-        connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
-    elif read_only:
+    if _is_read_only(connection):
         connection.exec_driver_sql(_SNAPSHOT_READ)
+
+
+def _is_read_only(connection: Connection) -> bool:
+    return bool(connection.get_execution_options().get(_READ_ONLY))
 
 
 def _postgresql_arguments(
@@ -218,7 +219,19 @@ def _sqlite(url: URL, pool_size: int, lock_s: float, statement_s: float) -> Engi
     def start_clock(connection: Connection, *_: Any) -> None:
         connection.info["statement_deadline"] = time.monotonic() + statement_s + lock_s
 
+    turns = WriteTurns(sqlite_path(url), lock_s)
+
+    def begin(connection: Connection) -> None:
+        read_only = _is_read_only(connection)
+        connection.exec_driver_sql(f"PRAGMA query_only={int(read_only)}")
+        if read_only:
+            connection.exec_driver_sql("BEGIN")
+        else:
+            # A deferred transaction that turns to writing fails at once, whatever busy_timeout says (RELIABILITY B14).
+            turns.begin(connection)
+
     event.listen(engine, "connect", on_connect)
+    event.listen(engine, "begin", begin)
     event.listen(engine, "before_cursor_execute", start_clock)
     return engine
 

@@ -90,9 +90,7 @@ def test_short_operations_do_not_wait_for_a_long_one_of_their_batch(
 def test_the_single_operation_of_one_tenant_does_not_wait_for_the_thousands_of_another(
     open_world: MakeWorld, start_mortal_worker: StartWorker, kind: str, count: int
 ) -> None:
-    # Turns, not locks: nobody queues for SQLite's one lock, and who shares commits keeps it nearly all of the time.
-    each = {"group_commit_s": "0"} if kind == "sqlite" else {}
-    world = open_world(kind, shared=True, **each, **DEPLOYED)
+    world = open_world(kind, shared=True, **DEPLOYED)
     for _ in range(count // 500):
         world.confirm(*(world.row() for _ in range(500)))
     start_mortal_worker(world.env, concurrency=2)

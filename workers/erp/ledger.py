@@ -23,6 +23,7 @@ from staging.domain.canonical import decimal_text
 from staging.domain.identity import Tenant
 from staging.domain.ports import LedgerEntry, LedgerRow
 from staging.storage.bulk import as_given, given_rows, kept, select_given, takes_json
+from staging.storage.bulk_mariadb import execute_given, takes_json_table, update_given
 from staging.storage.dialect import is_mysql, one_or_many
 from workers.erp.tables import op_fence, op_ledger
 
@@ -52,6 +53,9 @@ _RESULTS_GIVEN = (
     # By key as well: for as many rows as it expects of JSON the planner would read a ledger of some thousands whole.
     .where(_l.sIdempotencyKey == _GIVEN.c.sIdempotencyKey, _BY_KEY, *_OF_TENANT)
     .values(sResult=kept(_GIVEN, _l.sResult))
+)
+_RESULTS_MARIADB = update_given(
+    op_ledger, (_l.sIdempotencyKey, _l.sBrandsId, _l.sSubsidiaryId), (_l.sResult,)
 )
 _FENCED = select(_f.iClaimSeq).where(_f.sOpId == bindparam("op"))
 _FENCED_MYSQL = _FENCED.with_for_update(read=True)
@@ -175,11 +179,14 @@ class SqlLedger:
             return
         if takes_json(connection, rows):
             given = {"keys": list(results), **as_given(rows)}
-            stored = connection.execute(_RESULTS_GIVEN, {**_of(tenant), **given})
+            stored = connection.execute(_RESULTS_GIVEN, {**_of(tenant), **given}).rowcount
+        elif takes_json_table(connection, rows):
+            of = {"sBrandsId": tenant.brands_id, "sSubsidiaryId": tenant.subsidiary_id}
+            stored = execute_given(connection, _RESULTS_MARIADB, [of | row for row in rows])
         else:
             bound = [{**_of(tenant), "k": row["sIdempotencyKey"], "result": row["sResult"]} for row in rows]
-            stored = connection.execute(_RESULT, one_or_many(bound))
-        if stored.rowcount != len(rows):
+            stored = connection.execute(_RESULT, one_or_many(bound)).rowcount
+        if stored != len(rows):
             raise RuntimeError(f"a ledger row of {sorted(results)} is gone; nothing may be committed")
 
     def lookup(self, connection: Connection, tenant: Tenant, key: str) -> LedgerEntry | None:

@@ -84,7 +84,9 @@ def to_json(field: FormField, value: Any) -> Any:
 
 def exact(value: Any) -> Decimal:
     """Decimal of a Decimal, int or exact string; TypeError for anything else, above all a float."""
-    if isinstance(value, bool) or not isinstance(value, Decimal | int | str):
+    if isinstance(value, Decimal):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | str):
         raise TypeError(f"{value!r} is not an exact decimal")
     return Decimal(value)
 
