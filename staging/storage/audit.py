@@ -16,6 +16,7 @@ from sqlalchemy import Connection, bindparam, select, update
 from staging.domain.canonical import canonical_json, payload_hash
 from staging.domain.identity import Actor, Tenant
 from staging.storage.bulk import as_given, insert_given, insert_rows
+from staging.storage.compiled import compiled
 from staging.storage.dialect import db_now, is_mysql
 from staging.storage.tables import audit_head, audit_log
 from staging.storage.upsert import insert_if_absent
@@ -133,7 +134,7 @@ def append_to(connection: Connection, chain: str, head: Head, entries: Sequence[
         rows.append(row)
     new_head = {"chain": chain, "hash": previous}
     if connection.dialect.name == "postgresql":  # one round trip
-        connection.execute(_APPEND_AND_HEAD, as_given(rows) | new_head)
+        compiled(_APPEND_AND_HEAD, connection.dialect).run(connection, as_given(rows) | new_head)
         return
     insert_rows(connection, audit_log, rows)
     connection.execute(_NEW_HEAD, new_head)

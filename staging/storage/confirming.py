@@ -14,6 +14,7 @@ from staging.domain.identity import Actor
 from staging.domain.lifecycle import Verb, transition
 from staging.domain.operation import NewOperation, Operation, Told
 from staging.storage import audit, journal
+from staging.storage.compiled import compiled
 from staging.storage.dberrors import DbFailure, classify_db_error
 from staging.storage.dialect import db_now, db_now_plus
 from staging.storage.operations import KeyTaken
@@ -109,7 +110,7 @@ def _insert_at_once(
     values = {f"new_{name}": value for name, value in row.items()} | {"expires_in_s": new.expires_in_s}
     values |= journal.parameters(Verb.SUBMIT, actor=actor) | {"chain": chain, "count": 1}
     with _unless_taken(new):
-        decided = connection.execute(_at_once(tuple(row)), values).one()
+        decided = compiled(_at_once(tuple(row)), connection.dialect).run(connection, values)
     if decided.head_iSeq is None:  # the chain's first entry
         audit.append(connection, [said])
     else:
