@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from staging.contracts.status import Status, StatusCode
 from staging.domain.identity import Actor, ActorKind
@@ -29,12 +30,17 @@ def write_back(unit: UnitOfWork, operation: Operation, done: Done) -> None:
 
 
 def write_back_all(unit: UnitOfWork, ends: Sequence[tuple[Operation, Done]]) -> None:
-    """``write_back`` of several in a few statements. Raises ``LeaseLost`` where one of them is held no more."""
+    """``write_back`` of several of one tenant in a few statements. Raises ``LeaseLost`` where one is held no more."""
     rows = [claims.End(o, done.code, _columns(done)) for o, done in ends]
     finished = claims.finish(unit.connection, rows)
     if not finished.all_held:
         raise LeaseLost(", ".join(o.id for o, _ in ends))
-    at = audit.append(unit.connection, [_entry(o, done) for o, done in ends])
+    entries = [_entry(o, done) for o, done in ends]
+    if head := finished.head:
+        audit.append_to(unit.connection, audit.chain_of(entries[0].actor.tenant), head, entries)
+        at: datetime | None = head.now
+    else:
+        at = audit.append(unit.connection, entries)
     if at is not None:
         unit.tell(claims.record_ends(unit.connection, rows, finished, at))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import CTE, ColumnElement, Connection, bindparam, select, update
 
 from staging.domain.canonical import canonical_json, payload_hash
 from staging.domain.identity import Actor, Tenant
@@ -57,11 +57,10 @@ def entry_hash(values: Mapping[str, Any]) -> str:
     return payload_hash(fields | {"iSeq": int(values["iSeq"]), "tCreateDate": at.astimezone(UTC).isoformat()})
 
 
-# Moves the head of a chain on and locks it; HEAD is what an append has to know of it.
-MOVE_ON = update(audit_head).where(h.sChain == bindparam("chain")).values(iSeq=h.iSeq + bindparam("count"))
-HEAD = (h.iSeq, h.sHash, db_now().label("now"))
-_HEAD = select(*HEAD).where(h.sChain == bindparam("chain"))
-_LOCK_AND_READ = MOVE_ON.returning(*HEAD)
+_MOVE_ON = update(audit_head).where(h.sChain == bindparam("chain")).values(iSeq=h.iSeq + bindparam("count"))
+_HEAD_COLUMNS = (h.iSeq, h.sHash, db_now().label("now"))
+_HEAD = select(*_HEAD_COLUMNS).where(h.sChain == bindparam("chain"))
+_LOCK_AND_READ = _MOVE_ON.returning(*_HEAD_COLUMNS)
 _NEW_HEAD = update(audit_head).where(h.sChain == bindparam("chain")).values(sHash=bindparam("hash"))
 _APPEND_AND_HEAD = _NEW_HEAD.add_cte(insert_given(audit_log, tuple(a.keys())).cte("appended"))
 
@@ -90,13 +89,25 @@ class Head:
     now: datetime
 
 
+def moving_on(once: ColumnElement[bool]) -> tuple[CTE, list[ColumnElement[Any]]]:
+    """Moves the head on by ``count`` and locks it, ``once`` that holds, as a part of a statement that is given
+    ``chain`` and ``count`` (PostgreSQL); and what that statement has to give for ``head_of``."""
+    head = _MOVE_ON.where(once).returning(*_HEAD_COLUMNS).cte("head")
+    return head, [head.c[name].label(f"head_{name}") for name in ("iSeq", "sHash", "now")]
+
+
+def head_of(row: Any) -> Head | None:
+    """The head, of such a statement's row; None where it was not moved: there is none yet, or ``once`` was false."""
+    return None if row.head_iSeq is None else Head(row.head_iSeq, row.head_sHash, row.head_now)
+
+
 def _advance(connection: Connection, chain: str, count: int) -> Head | None:
     """Move the head on by ``count`` and keep it locked; None where the chain has none yet."""
     lock = {"chain": chain, "count": count}
     if not is_mysql(connection.dialect):  # that family has no UPDATE … RETURNING
         moved = connection.execute(_LOCK_AND_READ, lock).first()
         return Head(*moved) if moved else None
-    if connection.execute(MOVE_ON, lock).rowcount == 0:
+    if connection.execute(_MOVE_ON, lock).rowcount == 0:
         return None
     return Head(*connection.execute(_HEAD, {"chain": chain}).one())
 

@@ -26,6 +26,7 @@ from sqlalchemy import (
     func,
     or_,
     select,
+    true,
     update,
 )
 from sqlalchemy.sql.dml import Update
@@ -34,9 +35,10 @@ from sqlalchemy.sql.selectable import Select
 from staging.contracts.status import Status, StatusCode
 from staging.domain.lifecycle import Verb, transition
 from staging.domain.operation import Moved, Operation, Told
-from staging.storage import journal
+from staging.storage import audit, journal
 from staging.storage.bulk import as_given, given_rows, kept
 from staging.storage.bulk_mariadb import execute_given, takes_json_table, update_given
+from staging.storage.compiled import compiled
 from staging.storage.dialect import db_now, db_now_plus, one_or_many
 from staging.storage.due import IS_DUE_BY_KEY
 from staging.storage.rows import base_select, code_by_key, status_by_key, to_operation
@@ -168,10 +170,12 @@ class End:
 @dataclass(frozen=True, slots=True)
 class Finished:
     """``all_held`` False: somebody holds one of the rows no more, and the transaction is to be rolled back.
-    ``noted_at``: database time of the events, None where they are still to be written."""
+    ``noted_at``: database time of the events, None where they are still to be written. ``head``: that of the tenant's
+    audit chain where it was moved on by the number of ends, for ``audit.append_to``."""
 
     all_held: bool
-    noted_at: datetime | None
+    noted_at: datetime | None = None
+    head: audit.Head | None = None
 
 
 # The token alone would do; with the seq, what ``End.moved`` says is what is written.
@@ -198,32 +202,44 @@ _FINISH_GIVEN = update_given(op_queue, _COMPARED, _SAID, _HELD, _OWN)
 
 
 def _finish_at_once() -> Select[Any, Any]:
-    """Move and journal any number of rows in one statement; gives how many, and when."""
+    """Move and journal any number of rows in one statement, and if they are ``count`` the head of the audit chain;
+    gives how many, and when."""
     given = given_rows(op_queue, [c.name for c in (*_COMPARED, *_SAID)])
     columns = (q.sId, q.iSeq, q.sStatus, q.iStatusCode, q.iAttempt, q.sResultMsg, q.sErrorMsg)
     moved = _finish(lambda column: kept(given, column)).returning(*columns, db_now().label("now"))
     ended = moved.cte("ended")
     said = case((ended.c.sStatus == Status.SUCCESS.value, ended.c.sResultMsg), else_=ended.c.sErrorMsg)
     noted = journal.recording(ended, func.nullif(said, "")).cte("noted")
-    return select(func.count().label("moved"), func.min(ended.c.now).label("now")).add_cte(noted)
+    total = (
+        select(func.count().label("moved"), func.min(ended.c.now).label("now"))
+        .select_from(ended)
+        .cte("total")
+    )
+    # From ``total``: whoever waits for a row holds no chain yet.
+    head, known = audit.moving_on(select(total.c.moved).scalar_subquery() == bindparam("count"))
+    return (
+        select(total.c.moved, total.c.now, *known).select_from(total.outerjoin(head, true())).add_cte(noted)
+    )
 
 
 _FINISH_AT_ONCE = _finish_at_once()
 
 
 def finish(connection: Connection, ends: Sequence[End]) -> Finished:
-    """Compare-and-set all of ``ends`` from 101, each under its operation's fencing token. Where the events could not be
-    written with it, the caller has ``record_ends`` do it in the same transaction."""
+    """Compare-and-set all of ``ends``, of one tenant, from 101, each under its operation's fencing token. Where the
+    events could not be written with it, the caller has ``record_ends`` do it in the same transaction."""
     for end in ends:
         transition(Verb.FINISH, StatusCode.RUNNING, end.code)
     rows = [end.row() for end in ends]
     if connection.dialect.name == "postgresql":
-        done = connection.execute(_FINISH_AT_ONCE, as_given(rows) | journal.parameters(Verb.FINISH)).one()
-        return Finished(done.moved == len(ends), done.now)
+        of_chain = {"chain": audit.chain_of(ends[0].operation.tenant), "count": len(ends)}
+        given = as_given(rows) | journal.parameters(Verb.FINISH) | of_chain
+        done = compiled(_FINISH_AT_ONCE, connection.dialect).run(connection, given)
+        return Finished(done.moved == len(ends), done.now, audit.head_of(done))
     if takes_json_table(connection, rows):
-        return Finished(execute_given(connection, _FINISH_GIVEN, rows) == len(ends), None)
+        return Finished(execute_given(connection, _FINISH_GIVEN, rows) == len(ends))
     bound = [{f"to_{name}": value for name, value in row.items()} for row in rows]
-    return Finished(connection.execute(_FINISH, one_or_many(bound)).rowcount == len(ends), None)
+    return Finished(connection.execute(_FINISH, one_or_many(bound)).rowcount == len(ends))
 
 
 def record_ends(connection: Connection, ends: Sequence[End], finished: Finished, at: datetime) -> list[Told]:

@@ -97,9 +97,8 @@ def _at_once(names: tuple[str, ...]) -> Select[Any]:
     )
     event = journal.recording(row).cte("event")
     # From ``inserted``: whoever waits for the key holds no chain yet.
-    head = audit.MOVE_ON.where(exists(select(row.c.sId))).returning(*audit.HEAD).cte("head")
+    head, known = audit.moving_on(exists(select(row.c.sId)))
     decided = [row.c[column.name] for column in _DECIDED]
-    known = [head.c[name].label(f"head_{name}") for name in ("iSeq", "sHash", "now")]
     return select(*decided, row.c.now, *known).select_from(row.outerjoin(head, true())).add_cte(event)
 
 
@@ -111,11 +110,10 @@ def _insert_at_once(
     values |= journal.parameters(Verb.SUBMIT, actor=actor) | {"chain": chain, "count": 1}
     with _unless_taken(new):
         decided = compiled(_at_once(tuple(row)), connection.dialect).run(connection, values)
-    if decided.head_iSeq is None:  # the chain's first entry
-        audit.append(connection, [said])
-    else:
-        head = audit.Head(decided.head_iSeq, decided.head_sHash, decided.head_now)
+    if head := audit.head_of(decided):
         audit.append_to(connection, chain, head, [said])
+    else:  # the chain's first entry
+        audit.append(connection, [said])
     operation = _operation(new, 1, decided)
     return [operation], [journal.told(operation, decided.now)]
 
