@@ -62,6 +62,11 @@ class Drain:
             chosen = due if not misses else random.sample(due, min(size, len(due)))
             misses = 0 if self._executor.run_batch(chosen, over) else misses + 1
 
+    def look(self) -> bool:
+        """Is anything due? Whoever asks has a connection then, and prepared questions."""
+        with self._store.ask() as connection:
+            return bool(in_turn(connection, None, 1)[1])
+
     def _due(self, limit: int) -> list[str]:
         """Two that share commits of one tenant wait for each other: somebody else's tenant is passed over, unless all
         of the next ones are, and never twice in a row."""

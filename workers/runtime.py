@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import threading
 from dataclasses import dataclass
 from functools import lru_cache
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from staging.bootstrap import open_databases, open_dispatcher, open_teller
+from staging.domain.errors import Transient
 from staging.domain.ports import Dispatcher
 from staging.settings import Settings, get_settings
 from workers.drain import Drain
@@ -14,6 +19,9 @@ from workers.executor import Executor
 from workers.reconciler import Reconciler
 from workers.stopping import stopping
 from workers.sweeper import Sweeper
+
+log = logging.getLogger(__name__)
+_MAKING = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -51,4 +59,18 @@ def _of_process(pid: int, time_limit: tuple[type[BaseException], ...]) -> Runtim
 
 def runtime(time_limit: tuple[type[BaseException], ...] = ()) -> Runtime:
     """This process's runtime. Keyed by pid: a forked child never uses its parent's connections (RELIABILITY A28)."""
-    return _of_process(os.getpid(), time_limit)
+    with _MAKING:
+        return _of_process(os.getpid(), time_limit)
+
+
+def warm_up(time_limit: tuple[type[BaseException], ...] = ()) -> None:
+    """Make this process's runtime and connect it, in a thread: whoever is executed first does not wait for that, and a
+    database that does not answer keeps no process from starting."""
+
+    def first_look() -> None:
+        try:
+            runtime(time_limit).drain.look()
+        except (Transient, SQLAlchemyError) as error:
+            log.warning("database not reached at start (%s); the first task connects", type(error).__name__)
+
+    threading.Thread(target=first_look, name="warm-up", daemon=True).start()

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from celery.exceptions import SoftTimeLimitExceeded
+from celery.signals import worker_process_init
 
 from staging.messaging.celery_dispatcher import EXECUTE_TASK, SWEEP_TASK
 from workers.app import app
-from workers.runtime import Runtime, runtime
+from workers.runtime import Runtime, runtime, warm_up
+
+_TIME_LIMIT = (SoftTimeLimitExceeded,)
+
+
+@worker_process_init.connect
+def _child_begins(**_: Any) -> None:
+    warm_up(_TIME_LIMIT)
 
 
 def _runtime() -> Runtime:
-    return runtime((SoftTimeLimitExceeded,))
+    return runtime(_TIME_LIMIT)
 
 
 @app.task(name=EXECUTE_TASK)

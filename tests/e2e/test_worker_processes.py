@@ -8,6 +8,8 @@ import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from sqlalchemy import make_url, text
+
 from staging.contracts.status import StatusCode as C
 from tests.support.fixtures import StartWorker
 from tests.support.processes import BeatProcess
@@ -87,3 +89,30 @@ def test_the_soft_time_limit_ends_an_operation_that_takes_too_long_and_the_worke
     wait_for_the_end(world)
     assert (world.code(slow), world.code(quick)) == (C.TIMED_OUT, C.EXECUTED)
     world.oracle.verdict().require_sound()
+
+
+def test_each_child_has_its_connection_before_its_first_operation(
+    open_world: MakeWorld, start_mortal_worker: StartWorker
+) -> None:
+    world = open_world("postgresql", shared=True)
+    start_mortal_worker(world.env, name="fresh", concurrency=3)
+    of_workers = text(
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE application_name = 'opstage-worker' AND datname = current_database()"
+    )
+
+    def connected() -> int:
+        with world.erp.connect() as connection:
+            return int(connection.execute(of_workers).scalar_one())
+
+    wait_until(lambda: connected() == 3, 20, "each child has looked at the queue")
+
+
+def test_a_worker_starts_while_its_database_does_not_answer(
+    open_world: MakeWorld, start_mortal_worker: StartWorker
+) -> None:
+    world = open_world("postgresql", shared=True)
+    away = make_url(world.env["OPSTAGE_DATABASE_URL"]).set(port=1).render_as_string(hide_password=False)
+    worker = start_mortal_worker(world.env | {"OPSTAGE_DATABASE_URL": away}, name="alone")
+    wait_until(lambda: "database not reached at start" in worker.log(), 20, "it says so")
+    assert worker.alive()
