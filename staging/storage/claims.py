@@ -74,18 +74,19 @@ _CLAIMED = (
 )
 
 
-def _claim_at_once() -> Select[Any]:
+def _claim_at_once(among: ColumnElement[bool]) -> Select[Any]:
     """Lock, move, journal and read in one statement. The UPDATE states the guard again: PostgreSQL puts it to the
     newest version of a row that changed since the statement began."""
-    ids = bindparam("ids", type_=ARRAY(String))
-    locked = _lock_claimable(q.sId == any_(ids)).cte("locked")
+    locked = _lock_claimable(among).cte("locked")
     moved = update(op_queue).where(q.sId == locked.c.sId, _CLAIMABLE).values(_CLAIM_VALUES)
     claimed = moved.returning(*op_queue.columns, db_now().label("now")).cte("claimed")
     noted = journal.recording(claimed).cte("noted")
     return base_select(claimed, without=_UNREAD).add_columns(claimed.c.now).add_cte(noted)
 
 
-_CLAIM_AT_ONCE = _claim_at_once()
+_CLAIM_AT_ONCE = _claim_at_once(q.sId == any_(bindparam("ids", type_=ARRAY(String))))
+# A list of one PostgreSQL would plan anew each time, which takes twice as long as the claim.
+_CLAIM_ONE_AT_ONCE = _claim_at_once(q.sId == bindparam("id", type_=q.sId.type))
 
 
 def claim(
@@ -98,12 +99,11 @@ def claim(
     what is to be told.
     """
     transition(Verb.CLAIM, StatusCode.SUBMITTED, StatusCode.RUNNING)
+    if not ids:
+        return [], []
     wanted = {"ids": sorted(set(ids)), "token": token, "lease_s": lease_s, "single": int(len(ids) == 1)}
     at_once = connection.dialect.name == "postgresql"
-    if at_once:
-        rows = connection.execute(_CLAIM_AT_ONCE, wanted | journal.parameters(Verb.CLAIM)).all()
-    else:
-        rows = _claimed(connection, wanted)
+    rows = _claimed_at_once(connection, wanted) if at_once else _claimed(connection, wanted)
     if not rows:
         return [], []
     found = {row.id: to_operation(row) for row in rows}
@@ -112,6 +112,14 @@ def claim(
     if not at_once:
         journal.record_as_read(connection, claimed, Verb.CLAIM, at)
     return claimed, [journal.told(o, at) for o in claimed]
+
+
+def _claimed_at_once(connection: Connection, wanted: Mapping[str, Any]) -> Sequence[Row[Any]]:
+    given = {**wanted, **journal.parameters(Verb.CLAIM)}
+    if len(ids := given.pop("ids")) > 1:
+        return connection.execute(_CLAIM_AT_ONCE, given | {"ids": ids}).all()
+    row = compiled(_CLAIM_ONE_AT_ONCE, connection.dialect).run(connection, given | {"id": ids[0]})
+    return [row] if row else []
 
 
 def _claimed(connection: Connection, wanted: Mapping[str, Any]) -> Sequence[Row[Any]]:
