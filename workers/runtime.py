@@ -8,12 +8,11 @@ import threading
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from staging.bootstrap import open_databases, open_dispatcher, open_teller
 from staging.domain.errors import Transient
 from staging.domain.ports import Dispatcher
 from staging.settings import Settings, get_settings
+from staging.storage.dberrors import is_db_error
 from workers.drain import Drain
 from workers.executor import Executor
 from workers.reconciler import Reconciler
@@ -70,7 +69,9 @@ def warm_up(time_limit: tuple[type[BaseException], ...] = ()) -> None:
     def first_look() -> None:
         try:
             runtime(time_limit).drain.look()
-        except (Transient, SQLAlchemyError) as error:
+        except Exception as error:
+            if not isinstance(error, Transient) and not is_db_error(error):
+                raise
             log.warning("database not reached at start (%s); the first task connects", type(error).__name__)
 
     threading.Thread(target=first_look, name="warm-up", daemon=True).start()
