@@ -40,6 +40,7 @@ class Keeper:
         self._armed: list[
             tuple[dict[str, str], Path]
         ] = []  # what a start was to meet, and where it says it did
+        self._fired_before: Counter[str] = Counter()
         self.armed = True  # whether workers started from now on meet a failpoint
         self.alone: set[int] = set()  # children that are frozen while their worker lives on
         self.resumed = 0
@@ -50,11 +51,21 @@ class Keeper:
 
     def fired(self) -> Counter[str]:
         """Failpoints that fired, by window and action."""
-        return Counter(
-            f"{path.name}:{actions[path.name]}"
+        return self._fired_before + Counter(name for name, _ in self._met())
+
+    def _met(self) -> list[tuple[str, Path]]:
+        return [
+            (f"{path.name}:{actions[path.name]}", path)
             for actions, folder in self._armed
             for path in folder.iterdir()
-        )
+        ]
+
+    def _arm_again(self) -> None:
+        """Where the windows were chosen for what they show, once is a matter of luck: whoever was frozen may have had
+        an operation in hand that changes nothing."""
+        for name, path in self._met():
+            self._fired_before[name] += 1
+            path.unlink()
 
     def start_all(self) -> None:
         for process in self._scene.processes:
@@ -131,6 +142,8 @@ class Keeper:
                 self.resumed += sum(_continue(pid) for pid in own if pid != process.pid)
                 self._thawed[process.pid] = now
                 self._in_hand = None
+                if self._scene.options.windows:
+                    self._arm_again()
 
     def _was_taken_over(self, stopped_s: float) -> bool:
         """True once somebody else has what was held when the lease lapsed; at the latest after a while."""
