@@ -86,8 +86,12 @@ class Operation:
     @property
     def message(self) -> str:
         """What to tell a person now, in the row's language: ``message_in`` it, where no word needs another one."""
+        return self._written or self._unsaid(self.locale)
+
+    @property
+    def _written(self) -> str | None:
         kept = {Status.SUCCESS.value: self.result_message, Status.FAIL.value: self.error_message}
-        return kept.get(self.status) or self._unsaid(self.locale)
+        return kept.get(self.status)
 
     def _unsaid(self, locale: str) -> str:
         code = self.status_code
@@ -95,8 +99,7 @@ class Operation:
 
     def message_in(self, locale: str) -> str:
         """The same in a reader's language as far as the words are ours; the ERP's stay as they were written."""
-        kept = {Status.SUCCESS.value: self.result_message, Status.FAIL.value: self.error_message}
-        written, code = kept.get(self.status), self.status_code
+        written, code = self._written, self.status_code
         if code is None or not written:
             return written or self._unsaid(locale)
         meant = code.meaning(self.locale)
